@@ -457,6 +457,52 @@ def test_what_a_command_runs_is_found_where_it_runs(
     assert marks.agent_now(spec) != before
 
 
+_HERE = 'cd "$(dirname "$0")/.."\nexec python3 -u far.py "$@"\n'
+
+
+@pytest.mark.parametrize(
+    ("script", "text", "edited"),
+    [
+        ("cmd/run.sh", 'exec python3 "$(dirname "$0")/plain.py"\n', "cmd/plain.py"),
+        ("cmd/run.sh", "D=$(pwd)\nexec python3 $D/plain.py\n", "cmd/plain.py"),
+        ("cmd/run", "#!/usr/bin/env bash\nexec node cmd/plain.mjs\n", "cmd/plain.mjs"),
+        ("cmd/run.sh", "#!/bin/sh\nexec python3 cmd/plain.py\n", "lib/taken.py"),
+        ("cmd/run.sh", "exec cmd/next.sh\n", "cmd/plain.rb"),
+        ("cmd/run.sh", "exec python3 -m lib.mod\n", "lib/taken.py"),
+        ("cmd/run.sh", _HERE, "far.py"),
+    ],
+)
+def test_what_a_shell_script_runs_is_a_part_of_the_agent(
+    tmp_path: Path, script: str, text: str, edited: str
+) -> None:
+    files = {
+        "cmd/plain.py": "import lib.taken\n", "cmd/plain.mjs": "", "cmd/plain.rb": "", "cmd/next.sh": "ruby cmd/plain.rb",
+        "lib/mod.py": "import lib.taken\n", "lib/taken.py": "", "far.py": "", "aside/other.py": "", script: text,
+    }  # fmt: skip
+    marks = Fingerprints(write(tmp_path, files), Trust(granted=True))
+    spec = AgentSpec("own", "command", {"command": [f"./{script}"]}, base=str(tmp_path))
+    before = marks.agent(spec)
+    (tmp_path / "aside" / "other.py").write_text("more = 2\n")
+    assert marks.agent_now(spec) == before
+    (tmp_path / edited).write_text("more = 2\n")
+    assert marks.agent_now(spec) != before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import importlib\nimportlib.import_module('lib.dyn')", "from importlib import import_module as i, import_module\nimport_module('.dyn', 'lib')",
+        "m = __import__('lib.dyn')", "from importlib import import_module\nimport_module('.lib.dyn', __package__)",
+    ],
+)  # fmt: skip
+def test_a_module_that_a_call_imports_by_its_name_is_a_part_of_the_agent(tmp_path: Path, text: str) -> None:
+    config, spec = write(tmp_path, {"agent.py": text, "lib/dyn.py": ""}), own(tmp_path, "agent.py:answer")
+    marks = Fingerprints(config, Trust(granted=True))
+    before = marks.agent_now(spec)
+    write(tmp_path, {"lib/dyn.py": "more = 1"})
+    assert marks.agent_now(spec) != before
+
+
 @pytest.mark.parametrize("file", ["lib/sub/helper.py", "data/000.txt", "data/299.txt"])
 def test_no_file_of_an_agent_is_one_too_many(tmp_path: Path, file: str) -> None:
     files = {f"data/{number:03}.txt": "" for number in range(300)}

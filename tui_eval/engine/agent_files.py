@@ -37,6 +37,9 @@ _NAMES = (
     "code",
 )
 """Keys of an entry that may name files."""
+_SHELL = (".sh", ".bash", ".zsh")
+_SHELL_WORD = re.compile(r"[\w./-]{1,200}")
+_SHELL_WORDS, _SHELL_PLACES = 500, 20  # that are looked at
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _NOT_THEIRS = frozenset({*sys.builtin_module_names, *sys.stdlib_module_names, "__main__", "tui_eval"})
 _PREFIXES = ("file://", "python:", "javascript:", "exec:", "script:", "golang:", "ruby:")
@@ -56,7 +59,42 @@ def named_files(spec: AgentSpec, root: Path) -> list[Path]:
     for place in folders:
         for word in words:
             listed += [*_named(word, place), place / word]
-    return _existing([*listed, *_modules(words, folders)])
+    named = _existing([*listed, *_modules(words, folders)])
+    return _existing([*named, *_run_by_shell(named, folders)])
+
+
+def _run_by_shell(files: list[Path], folders: list[Path]) -> Iterator[Path]:
+    """What the texts of shell scripts name, beside the script or where it runs, also by way of each other."""
+    waiting, seen = list(files), set(files)
+    while waiting and len(seen) < MOST:
+        file = waiting.pop(0)
+        if not (text := _shell_text(file)):
+            continue
+        words = list(dict.fromkeys(_SHELL_WORD.findall(text)))[:_SHELL_WORDS]
+        begun = dict.fromkeys([file.parent, *folders])
+        within = (place / word.strip("/") for place in begun for word in words)  # `cd "$(dirname "$0")/.."`
+        places = list(dict.fromkeys([*begun, *(place for place in within if os.path.isdir(place))]))[
+            :_SHELL_PLACES
+        ]
+        named = [place / word.strip("/") for place in places for word in words if {".", "/"} & set(word)]
+        for path in _existing([*named, *_modules(words, places)]):
+            if path not in seen:
+                seen.add(path)
+                waiting.append(path)
+                yield path
+
+
+def _shell_text(file: Path) -> str:
+    """The text of a shell script, without its comments and variables; empty for any other file."""
+    try:
+        if file.suffix not in ("", *_SHELL) or file.stat().st_size > _LARGEST:
+            return ""
+        text = file.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    if not file.suffix and not re.match(r"#!.*\b(?:ba|da|k|z)?sh\b", text):
+        return ""
+    return re.sub(r"(?m)(?:^|(?<=\s))#.*|\$\w+", "", text)  # a folder in a variable may be the script's
 
 
 def program_folders(spec: AgentSpec, root: Path) -> list[Path]:
@@ -255,6 +293,29 @@ def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.level, node.module
             prefix = f"{node.module}." if node.module else ""
             yield from ((node.level, prefix + alias.name) for alias in node.names)
+        elif isinstance(node, ast.Call):
+            yield from _imported_by_call(node)
+
+
+def _imported_by_call(call: ast.Call) -> Iterator[tuple[int, str]]:
+    """What a call of `import_module` or `__import__` imports by a name that stands in it."""
+    asked = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if asked not in ("import_module", "__import__"):
+        return
+    given = [
+        one.value if isinstance(one, ast.Constant) else ""
+        for one in (*call.args, *(k.value for k in call.keywords))
+    ]
+    name, package = (one if isinstance(one, str) else "" for one in (*given, "", "")[:2])
+    inside = name.lstrip(".")
+    level = len(name) - len(inside)
+    if not _MODULE.fullmatch(inside):
+        return
+    if level and asked == "import_module" and _MODULE.fullmatch(package):
+        above = package.split(".")
+        yield 0, ".".join([*above[: len(above) - level + 1], inside])
+    else:
+        yield level, inside
 
 
 def _installed(place: Path) -> bool:

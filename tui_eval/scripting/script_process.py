@@ -324,9 +324,16 @@ class ScriptProcess:
             )
         if not others:
             return ""
-        named = ", ".join(name for name in others[:3] if name) or "others"
-        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-        return f"; it may not be this call's doing: {named}{more} ran in the same process"
+        return f"; it may not be this call's doing: {calls_in_words(others)} ran in the same process"
+
+
+def calls_in_words(names: list[str]) -> str:
+    """Calls in words, of which some may have no name."""
+    named = [name for name in names if name][:3]
+    rest = len(names) - len(named)
+    if not named:
+        return "another call" if rest == 1 else f"{rest} other calls"
+    return ", ".join(named) + (f" and {rest} more" if rest else "")
 
 
 def _wait_unreaped(pid: int, seconds: float) -> None:

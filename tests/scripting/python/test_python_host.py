@@ -14,8 +14,9 @@ import pytest
 from tests.support import ROOT
 from tui_eval.events import Finished, TextDelta, ToolCall
 from tui_eval.scripting.python.python_host import PythonHost, ScriptError, ScriptTimeout, printed
+from tui_eval.scripting.script_process import calls_in_words
 
-Write = Callable[[str], Path]
+Write = Callable[..., Path]
 
 
 @pytest.fixture
@@ -385,3 +386,51 @@ async def test_a_file_from_elsewhere_imports_nothing_of_the_folder_it_is_run_in(
     finally:
         host.close()
     assert result.value == ("of the project" if inside else "none")
+
+
+IN_PACKAGE = "from . import words\nfrom .words import WORD\nimport lib.pk.words\ndef answer():\n    return WORD, lib.pk.words is words, __name__\n"
+
+
+@pytest.mark.parametrize("beside", [False, True])
+async def test_a_function_of_a_package_itself_imports_what_is_in_it(
+    host: PythonHost, script: Write, beside: bool
+) -> None:
+    (script("", "lib/__init__.py").parent / "pk").mkdir()
+    script("WORD = 'said'\n", "lib/pk/words.py")
+    script("from .words import WORD\ndef answer():\n    return WORD\n", "lib/pk/mod.py")
+    file = script(IN_PACKAGE, "lib/pk/__init__.py")
+    if beside:  # a module of it first: the package is loaded by then
+        assert (await host.call(file.with_name("mod.py"), "answer", [])).value == "said"
+    assert (await host.call(file, "answer", [])).value == ["said", True, "lib.pk"]
+    assert (await host.call(file.with_name("mod.py"), "answer", [])).value == "said"
+
+
+@pytest.mark.parametrize("name", ["pk", "json", "a-b", "v1.2"])
+async def test_a_package_of_any_name_is_loaded(host: PythonHost, script: Write, name: str) -> None:
+    script("WORD = 'said'\n", f"{name}/words.py")
+    file = script(
+        "import json\nfrom .words import WORD\ndef answer():\n    return json.dumps(WORD)\n",
+        f"{name}/__init__.py",
+    )
+    assert (await host.call(file, "answer", [])).value == '"said"'
+
+
+async def test_a_module_that_was_loaded_for_its_function_is_found_in_its_package(
+    host: PythonHost, script: Write
+) -> None:
+    script("", "lib/__init__.py")
+    first = script("WORD = 'said'\ndef answer():\n    return WORD\n", "lib/mod.py")
+    second = script("import lib.mod\ndef answer():\n    return lib.mod.WORD\n", "lib/other.py")
+    for file in (first, second):
+        assert (await host.call(file, "answer", [])).value == "said"
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a"], "a"), (["a", "b", "c", "d", ""], "a, b, c and 2 more"), (["", "a"], "a and 1 more"),
+        ([""], "another call"), ([""] * 7, "7 other calls"),
+    ],
+)  # fmt: skip
+def test_calls_that_ran_beside_one_are_told_by_name_or_number(names: list[str], words: str) -> None:
+    assert calls_in_words(names) == words

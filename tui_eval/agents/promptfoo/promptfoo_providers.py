@@ -112,7 +112,5 @@ def other_provider(
     )
     if model and find_spec("litellm") is not None:
         return AgentSpec(provider_id, "litellm", model_options(settings), model=model, base=base)
-    extra = f" with the extra litellm ({adding('litellm')})," if model else ""
-    raise ConfigError(
-        f"provider {provider_id}: tui-eval has no agent for it;{extra or ''} {_MAP_IT % provider_id}"
-    )
+    lacks = f"it needs LiteLLM: {adding('litellm')}; or" if model else "tui-eval has no agent for it;"
+    raise ConfigError(f"provider {provider_id}: {lacks} {_MAP_IT % provider_id}")

@@ -52,11 +52,17 @@ class Modules:
         except OSError as error:
             raise Refused(f"{file}: {error.strerror}") from None
         package = _package(file)
-        name = package + file.stem
-        if name in sys.modules:
+        whole = file.name == "__init__.py"  # a package: what it imports of itself is below its own name
+        stem = file.parent.name if whole else file.stem
+        name = package + stem
+        if whole and _is_found(name, file):
+            self._modules[str(file)] = module = importlib.import_module(name)
+            return module
+        if name in sys.modules or whole:
             # An imported module of the same name (queue.py, agent.py elsewhere) must stay what it is.
-            name = f"{package}_tui_eval_{len(self._modules)}_{file.stem}"
-        spec = importlib.util.spec_from_file_location(name, file)
+            name = f"{package}_tui_eval_{len(self._modules)}_{stem}"
+        below = [str(file.parent)] if whole else None
+        spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=below)
         if spec is None:
             spec = importlib.machinery.ModuleSpec(name, None, origin=str(file))
         module = importlib.util.module_from_spec(spec)
@@ -68,6 +74,10 @@ class Modules:
         except BaseException:
             sys.modules.pop(name, None)
             raise
+        if package and (parent := sys.modules.get(package[:-1])) is not None:
+            setattr(
+                parent, name.removeprefix(package), module
+            )  # as an import does: `import pkg.agent` finds it there
         self._modules[str(file)] = module
         return module
 
@@ -101,14 +111,24 @@ def _package(file: Path) -> str:
     As with pytest, a folder is a package where it has an `__init__.py`.
     """
     names: list[str] = []
-    folder = file.parent
+    whole = file.name == "__init__.py"
+    inside = folder = file.parent.parent if whole else file.parent
     while (folder / "__init__.py").is_file() and folder.name.isidentifier():
         names.insert(0, folder.name)
         folder = folder.parent
-    if not names or file.name == "__init__.py":
-        return ""
-    if str(folder) not in sys.path:
+    if (names or whole) and str(folder) not in sys.path:
         sys.path.append(str(folder))
+    if not names:
+        return ""
     package = importlib.import_module(".".join(names))
     # Another package of that name may come first on the path: then the file stands alone.
-    return f"{package.__name__}." if str(file.parent) in getattr(package, "__path__", ()) else ""
+    return f"{package.__name__}." if str(inside) in getattr(package, "__path__", ()) else ""
+
+
+def _is_found(name: str, file: Path) -> bool:
+    """Whether Python finds this file by that name: its modules are then the same as those that others import."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return False
+    return spec is not None and spec.origin == str(file)
