@@ -13,8 +13,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import Case
@@ -168,7 +166,7 @@ def _of_rows(cases: list[Case], rows: Iterable[dict[str, Any]]) -> tuple[list[Ca
     promptfoo's are told by their variables, or else, since those are not always what the suite has, by the description."""
     known = {case.case_id for case in cases}
     ids: set[str] = set()
-    theirs: dict[bytes, list[dict[str, Any]]] = {}
+    theirs: dict[str, list[dict[str, Any]]] = {}
     left: list[dict[str, Any]] = []
     for row in rows:
         own = _ours(row).get("case_id")
@@ -258,11 +256,9 @@ _TAKEN_OUT = re.compile(r'\[REDACTED\]|%5BREDACTED%5D|(?:^|")\[\.\.\.\](?:$|")|:
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?!\d)")
 
 
-def _told(values: Mapping[str, Any]) -> bytes:
+def _told(values: Mapping[str, Any]) -> str:
     """Variables in JavaScript's numbers and its spelling of JSON, whatever the order of keys, without those of a run."""
-    return msgspec.json.encode(
-        {name: _value(value) for name, value in _lasting(values)}, order="deterministic"
-    )
+    return json.dumps({name: _value(value) for name, value in _lasting(values)}, sort_keys=True)
 
 
 def _lasting(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -273,11 +269,13 @@ def _lasting(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _value(value: Any) -> str:
-    with contextlib.suppress(TypeError, ValueError, OverflowError, RecursionError):
-        from tui_eval.javascript import values as js
+    if isinstance(value, str) and value.lstrip()[:1] not in ("{", "["):
+        return json.dumps(value)  # most are plain texts, and there may be a hundred thousand
+    from tui_eval.javascript import values as js
 
-        value = js.parse_json(js.json_text(js.json_spelled(value)))
-    return msgspec.json.encode(value, enc_hook=str, order="deterministic").decode("utf-8", "replace")
+    with contextlib.suppress(TypeError, ValueError, OverflowError, RecursionError, js.ScriptValueError):
+        return json.dumps(js.parse_json(js.json_text(js.json_spelled(value))), sort_keys=True)
+    return repr(value)
 
 
 def _fits(ours: Any, theirs: Any) -> bool:
