@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import Cli
+from tests.commands.conftest import Cli, fast_samples
 from tests.servers import OpenAIServer
 from tui_eval.assertions.judge_input import Judgement
 from tui_eval.engine.attempt.attempt_state import keep_masked
@@ -286,3 +286,20 @@ def test_an_answer_to_other_sly_data_is_not_judged(cli: Cli, tmp_path: Path, mon
     suite.write_text(suite.read_text().replace("paid = 2", "paid = 50"))
     told = cli("rescore", "last")
     assert told.code == 1 and "turn 1 sends other data beside it than when it was answered" in told.out
+
+
+def test_the_turn_that_asked_for_rows_is_no_answer_of_a_results_file(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.chdir(fast_samples(project))
+    tests = "shop_analyst/tests/customers"
+    first = cli("run", tests, "--trust", "-o", "r.json", "-o", "r.promptfoo.json")
+    for name in ("r.json", "r.promptfoo.json"):
+        again = cli("rescore", name, "--trust")
+        assert again.code == first.code and "could not be read" not in again.out, name
+        assert _summed(again.out) == _summed(first.out), name
+
+
+def _summed(out: str) -> str:
+    return next(line for line in reversed(out.splitlines()) if " passed" in line and "total" in line)

@@ -318,6 +318,8 @@ def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> lis
         if entry.kind == "error":  # what was said before it is no answer, unless the file has it as one
             said.pop(entry.turn, None)
     last = max((entry.turn for entry in transcript if entry.kind == "user"), default=max(said, default=1))
+    # The turns after it asked for its rows.
+    last = max((turn for turn, words in said.items() if text and words == text), default=last)
     if details.get("unanswered") is not True and (
         text or output is not None or empty in ("empty", "missing")
     ):
