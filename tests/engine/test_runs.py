@@ -20,7 +20,7 @@ from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RequestCell, RunRequest
-from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.selection import LimitReached, SelectionError
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.model import Attempt, Case, JudgeUse
 from tui_eval.store.index import Index
@@ -529,9 +529,11 @@ async def test_a_cost_limit_is_the_whole_runs_and_a_resume_may_raise_it(project)
     _, reader = await go(root, max_cost=0.02, concurrency=1)
     assert [row.state for row in reader.attempts()] == ["done", "done", *["waiting"] * 3]
     folder = reader.folder
-    with pytest.raises(SelectionError, match=r"cost limit of 0.02 USD is reached \(0.0200 spent") as caught:
+    with pytest.raises(LimitReached, match=r"cost limit of 0.02 USD is reached \(0.0200 spent") as caught:
         resume(folder)
     assert f"tui-eval resume {folder.name} --max-cost 0.04" in str(caught.value)
+    limit = caught.value.limit  # what the app asks with
+    assert (limit.max_cost, round(limit.spent, 6), limit.past(RunRequest()).max_cost) == (0.02, 0.02, 0.04)
     assert "cost limit" in RunReader(folder).info().note, "nothing has been touched"
     again = await asyncio.to_thread(resume, folder, overrides=RunRequest(max_cost=0.03, concurrency=1))
     await again.execute()
@@ -547,9 +549,12 @@ async def test_a_run_that_ended_at_a_failure_goes_on_only_when_told_so(project) 
     root = project()
     _, reader = await go(root, fail_fast=True, concurrency=1, select=["says sorry", "remembers", "greets"])
     folder = reader.folder
-    with pytest.raises(SelectionError, match="--no-fail-fast"):
+    with pytest.raises(LimitReached, match="--no-fail-fast") as caught:
         resume(folder)
-    again = await asyncio.to_thread(resume, folder, overrides=RunRequest(no_fail_fast=True))
+    assert caught.value.limit.bad == 1
+    past = caught.value.limit.past(RunRequest())
+    assert past == RunRequest(no_fail_fast=True)
+    again = await asyncio.to_thread(resume, folder, overrides=past)
     assert await again.execute() == "finished"
     assert [row.state for row in RunReader(folder).attempts()] == ["done"] * 3
 

@@ -101,6 +101,23 @@ class RunRequest(msgspec.Struct, omit_defaults=True):
     command: str = ""
 
 
+class ReachedLimit(msgspec.Struct, frozen=True):
+    """A limit of a run that was reached, past which it can go on: that of its cost, of which so much is `spent`, with a
+    `higher` one (USD, for all of the run); or, where it has none of cost, `--fail-fast`, with `bad` attempts that did
+    not pass."""
+
+    max_cost: float | None = None
+    spent: float = 0.0
+    higher: float = 0.0
+    bad: int = 0
+
+    def past(self, request: RunRequest) -> RunRequest:
+        """The request to go on that is not held up by it."""
+        if self.max_cost is None:
+            return msgspec.structs.replace(request, no_fail_fast=True)
+        return msgspec.structs.replace(request, max_cost=self.higher)
+
+
 def request_of(info: RunInfo) -> RunRequest:
     """What a recorded run was asked for.
 

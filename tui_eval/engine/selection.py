@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from tui_eval.case_names import called, which_tests
 from tui_eval.engine import case_filters
-from tui_eval.engine.request import RequestCell, RunRequest
+from tui_eval.engine.request import ReachedLimit, RequestCell, RunRequest
 from tui_eval.formats import format_of
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.spelling import some_of
@@ -31,6 +31,14 @@ _ASKS_NOTHING = RunRequest()
 
 class SelectionError(Exception):
     """A selection that matches nothing, or a filter that cannot be read; one clear line."""
+
+
+class LimitReached(SelectionError):
+    """A run does not go on since a limit of it is reached; `limit` says which."""
+
+    def __init__(self, words: str, limit: ReachedLimit) -> None:
+        super().__init__(words)
+        self.limit = limit
 
 
 class NothingLeft(Exception):

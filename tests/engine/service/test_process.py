@@ -102,6 +102,25 @@ async def test_a_killed_engine_leaves_an_interrupted_run_that_resumes(project) -
 
 
 @pytest.mark.real
+async def test_that_a_limit_is_in_the_way_comes_with_the_refusal(project) -> None:
+    root = project(suite=SUITE, script="rate: 5000\ndefault: nothing\n")
+    client = EngineClient(root)
+    asked = RunRequest(paths=[str(root)], attempts=3, fail_fast=True, concurrency=1)
+    started = await client.run(asked)
+    reader = RunReader(started.folder)
+    await until(lambda: reader.info().state == "finished")
+    with pytest.raises(EngineError, match="--no-fail-fast") as refused:
+        await client.resume_run(started.folder)
+    limit = refused.value.limit
+    assert limit is not None and limit.bad == 1
+    again = await client.resume_run(started.folder, limit.past(RunRequest()))
+    assert again.attempts == 2
+    await until(lambda: [row.state for row in reader.attempts()] == ["done"] * 3)
+    reader.close()
+    await client.close()
+
+
+@pytest.mark.real
 async def test_a_stepped_run_that_nobody_attends_is_interrupted(project, tmp_path) -> None:
     root = project(suite=SUITE, script=script(0))
     socket = tmp_path / "engine.socket"

@@ -6,15 +6,15 @@ import asyncio
 import threading
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
 from tests.support.alone import Alone, FakeList, on_project
 from tests.support.live_run import SUITE, FakeEngine, LiveRun, project
 from tests.support.waiting import until
-from tui_eval.engine.request import RequestCell, RunRequest
-from tui_eval.engine.service.client import RunStarted
+from tui_eval.engine.request import ReachedLimit, RequestCell, RunRequest
+from tui_eval.engine.service.client import EngineError, RunStarted
 from tui_eval.model import Outcome
 from tui_eval.store.run_folders import StartLock
 from tui_eval.store.schema import PLACE_LOST
@@ -535,6 +535,61 @@ async def test_a_run_whose_cluster_was_lost_is_asked_where_it_goes_on(
         await alone.answer(answer)
         await alone.settle()
     assert [request.on for _, request in alone.engine.resumed] == ([] if on is None else [on])
+    alone.front_run.stop()
+
+
+class AtLimits(FakeEngine):
+    """Refuses to go on while one of these limits holds."""
+
+    limits: ClassVar[list[ReachedLimit]] = []
+
+    async def resume_run(self, folder: Path, request: RunRequest) -> RunStarted:
+        for limit in self.limits:
+            if limit.past(request) != request:
+                refused = EngineError("a limit is reached: tui-eval resume … does it")
+                refused.limit = limit
+                raise refused
+        return await super().resume_run(folder, request)
+
+
+COST, FAILED = ReachedLimit(0.177, 0.18, 0.36), ReachedLimit(bad=1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "answers", "went_on"),
+    [
+        ([COST], ["yes"], (0.36, False)),
+        ([FAILED], ["yes"], (None, True)),
+        ([COST, FAILED], ["yes", "yes"], (0.36, True)),
+        ([COST, FAILED], ["yes", "no"], None),
+        ([COST], [None], None),
+    ],
+)
+async def test_past_the_limit_that_ended_a_run_it_goes_on_when_a_person_says_so(
+    tmp_path: Path, limits: list[ReachedLimit], answers: list[str | None], went_on: tuple | None
+) -> None:
+    """`u go on` answered with a command line; nothing in the app ever went on with such a run."""
+    engine = AtLimits(tmp_path)
+    engine.limits = limits  # pyright: ignore[reportAttributeAccessIssue]
+    alone = await on_project(tmp_path, engine=engine)
+    run = LiveRun(alone.root, [REFUND, GREETS])
+    run.start(0)
+    run.writer.state("finished", time.time())
+    run.writer.flush()
+    alone.runs.take_up(run.folder)
+    for limit, answer in zip(limits, answers, strict=False):
+        await alone.settle()
+        words = alone.question
+        assert words.endswith("Go on?") and alone.offered == ["yes", "no"]
+        if limit is COST:
+            assert "cost limit of $0.177 is reached: $0.1800 is spent" in words
+            assert "at most $0.1800 more ($0.36 for all of the run)" in str(alone.dialog.arguments)
+        else:
+            assert "first attempt that does not pass, and 1 attempt did not" in words
+        await alone.answer(answer)
+    await alone.settle()
+    found = [(request.max_cost, request.no_fail_fast) for _, request in alone.engine.resumed]
+    assert found == ([] if went_on is None else [went_on])
     alone.front_run.stop()
 
 

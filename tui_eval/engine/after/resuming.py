@@ -28,10 +28,10 @@ from tui_eval.engine.prepare import (
     typed_options,
     with_hooks,
 )
-from tui_eval.engine.request import RunRequest, request_of
+from tui_eval.engine.request import ReachedLimit, RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.runner import Spent
-from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.selection import LimitReached, SelectionError
 from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
@@ -451,19 +451,22 @@ def _refuse_at_a_limit(
     """Say before anything is asked that a limit of the run has been reached.
 
     Raises:
-        SelectionError: it has, with the command that goes on all the same.
+        LimitReached: it has, with the command that goes on all the same.
     """
     words = resume_command(info.id if folder.name == info.id else folder, info.options)
     if max_cost is not None and spent.cost >= max_cost:
-        raise SelectionError(
+        higher = float(f"{2 * max(max_cost, spent.cost):.3g}")
+        raise LimitReached(
             f"run {info.id}: its cost limit of {max_cost:g} USD is reached ({spent.cost:.4f} spent so far); to go on "
-            f"with a higher one, for all of the run: {words} --max-cost {2 * max(max_cost, spent.cost):.3g}"
+            f"with a higher one, for all of the run: {words} --max-cost {higher:g}",
+            ReachedLimit(max_cost, spent.cost, higher),
         )
     bad = [row for row in attempts if row.state == "done" and row.outcome in ("failed", "error")]
     if request.fail_fast and bad:
-        raise SelectionError(
+        raise LimitReached(
             f"run {info.id} was to end at the first attempt that does not pass (--fail-fast), and {len(bad)} did not; "
-            f"to go on all the same: {words} --no-fail-fast"
+            f"to go on all the same: {words} --no-fail-fast",
+            ReachedLimit(bad=len(bad)),
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.config.project import state_dir
-from tui_eval.engine.request import RunRequest
+from tui_eval.engine.request import ReachedLimit, RunRequest
 from tui_eval.guard import private
 from tui_eval.guard.paths import read_plain
 from tui_eval.store.encoding import encode_json
@@ -27,7 +27,10 @@ _LINE_LIMIT = 64 * 1024 * 1024
 
 
 class EngineError(Exception):
-    """The engine refused or could not be reached; one clear line."""
+    """The engine refused or could not be reached; one clear line. `limit` is the limit of a run that is reached, where it
+    refuses to go on for that."""
+
+    limit: ReachedLimit | None = None
 
 
 class RunStarted(msgspec.Struct):
@@ -196,7 +199,10 @@ class EngineClient:
                 await self._disconnect()
                 raise EngineError(f"what answers at {self._socket} is another program, no engine of tui-eval")
         if not answer["ok"]:
-            raise EngineError(str(answer.get("error", "the engine refused")))
+            refused = EngineError(str(answer.get("error", "the engine refused")))
+            with contextlib.suppress(msgspec.ValidationError):
+                refused.limit = msgspec.convert(answer.get("limit"), ReachedLimit | None)
+            raise refused
         return answer
 
     async def _answer_to(self, number: int) -> dict[str, Any]:

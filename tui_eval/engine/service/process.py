@@ -30,7 +30,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.attempt.stepping import Decision
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.selection import LimitReached, SelectionError
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import Lookups
@@ -135,6 +135,9 @@ class EngineServer:
             message = json.loads(line)
             result = await self._operate(message)
             return {"id": message.get("id"), "ok": True, **result}
+        except LimitReached as error:
+            limit = msgspec.to_builtins(error.limit)
+            return {"id": message.get("id"), "ok": False, "error": str(error), "limit": limit}
         except (NothingToRun, SelectionError, ConfigError, StoreError) as error:
             return {"id": message.get("id"), "ok": False, "error": str(error)}
         except (msgspec.MsgspecError, ValueError, KeyError, OSError, RuntimeError) as error:

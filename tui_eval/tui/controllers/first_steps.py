@@ -1,5 +1,6 @@
 """The first minutes: a first suite for a folder without one, or the samples, or the runs that lie in it or come into it;
-an agent where cases name one that is nowhere, and a place where a run's was lost; and the tour."""
+an agent where cases name one that is nowhere, a place where a run's was lost, and whether one goes on past its limit; and
+the tour."""
 
 from __future__ import annotations
 
@@ -422,3 +423,39 @@ class AskPlace:
         """The run in front, where its list is looked at."""
         place = self._places.list_in_front
         return self._core.state.run if place is not None and place.kind == "run" else None
+
+
+class GoingOn:
+    """Goes on with a run of which not all has run; where a limit of it is reached, whether past that is asked."""
+
+    def __init__(self, core: Core, places: PlaceController, front: FrontRun) -> None:
+        self._core, self._places, self._front = core, places, front
+
+    async def begin(self, folder: Path, request: RunRequest, moved: str) -> None:
+        """Go on, show it and say so; `moved` is what is said of where.
+
+        Raises:
+            EngineError: the engine refuses, for something else than a limit.
+        """
+        from tui_eval.engine.service.client import EngineError
+
+        try:
+            started: Any = await self._core.engines.own.resume_run(folder, request)
+        except EngineError as refused:
+            if (limit := refused.limit) is None:
+                raise
+
+            def answer(value: str | None) -> None:
+                if value == "yes":
+                    again = self.begin(folder, limit.past(request), moved)
+                    self._core.tasks.soon(again, opens=True)
+
+            question, answers = run_requests.goes_past(limit)
+            self._places.ask(question, answers, answer, unasked=True)
+            return
+        for problem in started.problems:
+            self._core.notices.log("error", problem)
+        self._front.follow(started.folder)
+        self._front.open(started.folder)
+        words = f"going on, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
+        self._core.notices.say("; ".join(filter(None, [words, moved, started.note])))

@@ -17,7 +17,7 @@ from tui_eval.guard.spelling import some_of
 from tui_eval.store.run_folders import StartLock
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
-from tui_eval.tui.controllers.first_steps import AskAgent, AskPlace
+from tui_eval.tui.controllers.first_steps import AskAgent, AskPlace, GoingOn
 from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import CaseListFront, Question
@@ -93,6 +93,7 @@ class RunController:
         self._places_typed: set[str] = set()
         """Where a person had runs go: there more may go without being trusted."""
         self._agents, self._lost = AskAgent(core, places, suites), AskPlace(core, places)
+        self._going_on = GoingOn(core, places, front)
         self.naming = FailureNames(core, places, suites)
         self._sent: list[_Sent] = []
         self._turn = asyncio.Lock()
@@ -344,14 +345,8 @@ class RunController:
 
     async def _take_up(self, folder: Path, options: dict[str, Any], on: str) -> None:
         request = self._gone_on_with(folder, options, on)
-        started: Any = await self._core.engines.own.resume_run(folder, request)
-        for problem in started.problems:
-            self._notices.log("error", problem)
-        self._front_run.follow(started.folder)
-        self._front_run.open(started.folder)
-        words = f"going on, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
         moved = run_requests.moved(request, options, self.state.config, self.choice.on)
-        self._notices.say("; ".join(filter(None, [words, moved, started.note])))
+        await self._going_on.begin(folder, request, moved)
 
     # -- what it would be
 

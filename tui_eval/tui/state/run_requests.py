@@ -17,7 +17,7 @@ import msgspec
 
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.config.project import Config
-from tui_eval.engine.request import Recorded, RequestCell, RunRequest
+from tui_eval.engine.request import ReachedLimit, Recorded, RequestCell, RunRequest
 from tui_eval.guard.text import REPLACEMENT, storable_text
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
@@ -164,6 +164,18 @@ def goes_on_where(was: str) -> tuple[str, list[tuple[str, str, str]]]:
         ("a", "again", f"again on {was}"),
         ("n", "no", "not now; `on` in the run dialog (A) names another place"),
     ]
+
+
+def goes_past(limit: ReachedLimit) -> tuple[str, list[tuple[str, str, str]]]:
+    """What is asked, and the answers (key, value, words), where a run does not go on since a limit of it is reached."""
+    no = ("n", "no", "no")
+    if limit.max_cost is None:
+        failed = f"{limit.bad:,} attempt{'s' if limit.bad != 1 else ''} did not"
+        question = f"The run was to end at the first attempt that does not pass, and {failed}. Go on?"
+        return question, [("y", "yes", "go on without fail-fast"), no]
+    more, whole = limit.higher - limit.spent, f"${limit.higher:g} for all of the run"
+    question = f"The run's cost limit of ${limit.max_cost:g} is reached: ${limit.spent:,.4f} is spent. Go on?"
+    return question, [("y", "yes", f"go on, at most ${more:,.4f} more ({whole})"), no]
 
 
 def moved(request: RunRequest, options: Mapping[str, Any], config: Config | None, chosen: str) -> str:
