@@ -41,6 +41,12 @@ CREATE SCHEMA sales;
 CREATE TABLE sales.orders (id int, note text);
 INSERT INTO sales.orders VALUES (7, 'sold');
 CREATE TABLE sales."Own" (id int);
+CREATE DOMAIN euros AS numeric(10,2);
+CREATE DOMAIN day AS date;
+CREATE DOMAIN "Working day" AS day;
+CREATE DOMAIN numbers AS int[];
+CREATE DOMAIN document AS jsonb;
+CREATE TYPE mood AS ENUM ('sad', 'happy');
 """
 
 
@@ -146,6 +152,13 @@ def test_quotients_are_numbers(server: DatabaseSpec, sql: str, right: float | No
         ("ARRAY[3.50::money]", [3.5], [3.51]),
         ("ARRAY[]::date[]", [], None),
         ("'24:00'::time", "24:00", None),
+        ("5.00::euros", 5, 5.01),
+        ("""'2024-01-05'::"Working day\"""", "2024-01-05T00:00:00", "2024-01-06"),
+        ("'infinity'::day", "infinity", None),
+        ("ARRAY[1, 2]::numbers", [1, 2], [2, 1]),
+        ("""'{"a": 1}'::document""", {"a": 1}, {"a": 2}),
+        ("ARRAY['happy'::mood]", ["happy"], ["sad"]),
+        ("'happy'::mood", "happy", "sad"),
         ("'10:30'::time", "10:30", "10:31"),
         ("'-1 day 2 hours'::interval", "-22:00:00", "-20:00:00"),
         ("'3 days'::interval", "P3D", "4 days"),

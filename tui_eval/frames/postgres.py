@@ -8,7 +8,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -103,30 +103,49 @@ def _readable(cursor: Any, sql: str) -> tuple[str, dict[str, str]]:
     try:
         row = f"FROM (SELECT q.* {nothing}) AS tui_eval_row"
         cursor.execute(f"SELECT ARRAY(SELECT json_object_keys(row_to_json(tui_eval_row))) {row}")
-        names = list(arrived(cursor.fetch_arrow()).item())
+        names: list[str] = list(arrived(cursor.fetch_arrow()).item())
         quoted = ['"' + name.replace('"', '""') + '"' for name in names]
         asked = ", ".join(f'pg_typeof(q.{name})::text AS "{i}"' for i, name in enumerate(quoted))
         cursor.execute(f"SELECT {asked} {nothing}")
-        types = arrived(cursor.fetch_arrow()).row(0)
+        types: list[str] = list(arrived(cursor.fetch_arrow()).row(0))
+        bases = _bases(cursor, types)
     except Exception:  # the query itself will report what is wrong with it
         cursor.connection.rollback()
         return sql, {}
-    kinds = dict(zip(names, types, strict=True))
+    kinds = {name: bases.get(kind, kind) for name, kind in zip(names, types, strict=True)}
     if all(kind in _AS_IT_IS for kind in types):
         return sql, kinds
-    parts = [_read(name, kind) for name, kind in zip(quoted, types, strict=True)]
+    parts = [
+        f"{_read(f'{name}::{bases[kind]}' if kind in bases else name, bases.get(kind, kind))} AS {name}"
+        for name, kind in zip(quoted, types, strict=True)
+    ]
     return f"SELECT {', '.join(parts)} FROM {query}", kinds
 
 
-def _read(name: str, kind: str) -> str:
+def _bases(cursor: Any, types: Sequence[str]) -> dict[str, str]:
+    """What the domains among some types are made of."""
+    strange = {kind for kind in types if kind not in _AS_IT_IS and kind not in _MEMBERS}
+    if not strange:
+        return {}
+    given = ", ".join("'" + kind.replace("'", "''") + "'" for kind in sorted(strange))
+    cursor.execute(
+        "WITH RECURSIVE made_of(kind, oid) AS ("
+        f"SELECT kind, to_regtype(kind)::oid FROM unnest(ARRAY[{given}]) AS kind UNION ALL "
+        "SELECT kind, typbasetype FROM made_of JOIN pg_type USING (oid) WHERE typtype = 'd') "
+        "SELECT kind, format_type(oid, NULL) FROM made_of JOIN pg_type USING (oid) WHERE typtype <> 'd'"
+    )
+    return {kind: base for kind, base in arrived(cursor.fetch_arrow()).rows() if kind != base}
+
+
+def _read(value: str, kind: str) -> str:
+    """The expression by which a value of a type is read."""
     if kind in _AS_IT_IS:
-        return name
+        return value
     if kind.endswith("[]"):
-        held = f"{name}::numeric[]" if kind == "money[]" else name
-        return f"to_json({held})::text AS {name}"
+        return f"to_json({value}::numeric[])::text" if kind == "money[]" else f"to_json({value})::text"
     if kind == "money":
-        return f"{name}::numeric AS {name}"
-    return f"CASE WHEN {name} IS NOT NULL THEN format('%s', {name}) END AS {name}"
+        return f"{value}::numeric"
+    return f"CASE WHEN {value} IS NOT NULL THEN format('%s', {value}) END"
 
 
 def _meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
