@@ -358,3 +358,21 @@ def test_that_a_row_was_judged_does_not_say_that_a_grader_was_asked(
     }
     judging = row_of(row, "s", ["a"], [])["judging"]
     assert (judging and judging["calls"]) == calls
+
+
+@pytest.mark.parametrize("name", ["tests.yaml", "tests.json", "tests.csv"])
+def test_tests_in_files_beside_the_results_are_called_by_what_stands_there(tmp_path: Path, name: str) -> None:
+    values = ['{"city": "Rome"}', "plain", '{"city": "Bari"}']
+    tests = [{"vars": {"a": value}} for value in values]
+    text = json.dumps(tests)
+    if name.endswith(".csv"):
+        text = "a\n" + "".join('"' + value.replace('"', '""') + '"\n' for value in values)
+    (tmp_path / name).write_text(text)
+    config = {**NAMESAKES, "tests": f"file://{name}"}
+    (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(config))
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    suite = reading.load(tmp_path / "promptfooconfig.yaml", load([tmp_path]), Trust())
+    made = evaluation({**config, "tests": tests})
+    made["config"]["tests"] = config["tests"]
+    rows = converted(made, tmp_path / "out.json")["results"]
+    assert {row["case_id"] for row in rows} == {case.case_id for case in suite.cases}

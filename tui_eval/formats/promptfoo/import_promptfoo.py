@@ -6,9 +6,10 @@ the config that lies beside it, descriptions or vars, the provider, the number o
 
 from __future__ import annotations
 
+import csv
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -276,6 +277,9 @@ def _names(
         value for one in (default, *(_mapping(one.get("vars")) for one in tests)) for value in one.values()
     ]
     known = _Tests(config, tests, _read(file) if file and _is_rewritten(given) else {})
+    if file is not None and _is_rewritten([value for row in rows for value in _lasting(row).values()]):
+        for one in _tests_of_files(file.parent, listed):
+            known.add({**one, "vars": _spelled(_mapping(one.get("vars")))}, one)
     groups: dict[tuple[str, int], dict[bytes, dict[str, Any]]] = {}
     found: list[str] = []
     heads: list[tuple[tuple[str, int], bytes] | None] = []
@@ -333,31 +337,34 @@ class _Tests:
 
     def __init__(self, config: dict[str, Any], tests: list[dict[str, Any]], suite: dict[str, Any]) -> None:
         of_every = _mapping(config.get("defaultTest"))
-        default, asserted = _mapping(of_every.get("vars")), of_every.get("assert")
+        self._default, asserted = _mapping(of_every.get("vars")), of_every.get("assert")
         self._asserted = asserted if isinstance(asserted, list) else []
+        of_all = _mapping(_mapping(suite.get("defaultTest")).get("vars"))
+        self._of_all = of_all if _spelled(of_all) == _spelled(self._default) else self._default
         self._by_vars: dict[tuple[str, bytes], tuple[_Known, set[bytes]]] = {}
         self._with_lists: dict[tuple[str, str, bytes], list[_WithLists]] = {}
         beside = suite.get("tests")
         beside = [_mapping(one) for one in beside] if isinstance(beside, list) else []
         by_vars = {_as_written(one): one for one in beside}
-        of_all = _mapping(_mapping(suite.get("defaultTest")).get("vars"))
-        of_all = of_all if _spelled(of_all) == _spelled(default) else default
         for place, test in enumerate(tests):
             if not test or "path" in test:  # from elsewhere
                 continue
             written = _as_written(test)
             same = place < len(beside) and _as_written(beside[place]) == written
-            source = beside[place] if same else by_vars.get(written, test)
-            own, ours = _mapping(test.get("vars")), _mapping(source.get("vars"))
-            name, asserts = _line(test.get("description")), _json(test.get("assert") or [])
-            every, all_ours = {**default, **own}, {**of_all, **ours}
-            if (varied := next((one for one, value in every.items() if _is_list(value)), None)) is not None:
-                one = _WithLists(every, all_ours, ours or all_ours, asserts)
-                for value in dict.fromkeys(map(_json, every[varied])):
-                    self._with_lists.setdefault((name, varied, value), []).append(one)
-            else:
-                key = name, _json({one: every[one] for one in every if one not in _OF_THE_RUN})
-                self._by_vars.setdefault(key, (_Known(ours or all_ours, {}), set()))[1].add(asserts)
+            self.add(test, beside[place] if same else by_vars.get(written, test))
+
+    def add(self, test: dict[str, Any], source: dict[str, Any]) -> None:
+        """`source` is the test as the suite has it, `test` as promptfoo writes it."""
+        own, ours = _mapping(test.get("vars")), _mapping(source.get("vars"))
+        name, asserts = _line(test.get("description")), _json(test.get("assert") or [])
+        every, all_ours = {**self._default, **own}, {**self._of_all, **ours}
+        if (varied := next((one for one, value in every.items() if _is_list(value)), None)) is not None:
+            one = _WithLists(every, all_ours, ours or all_ours, asserts)
+            for value in dict.fromkeys(map(_json, every[varied])):
+                self._with_lists.setdefault((name, varied, value), []).append(one)
+        else:
+            key = name, _json({one: every[one] for one in every if one not in _OF_THE_RUN})
+            self._by_vars.setdefault(key, (_Known(ours or all_ours, {}), set()))[1].add(asserts)
 
     def of(self, name: str, variables: dict[str, Any], row: Mapping[str, Any]) -> _Known | None:
         """The test of a row with that description and these variables; of several the one that asserts the same."""
@@ -393,6 +400,33 @@ class _WithLists(NamedTuple):
         if any(one is None for one in chosen.values()):
             return None
         return _Known(self.named_by, {key: one[0] for key, one in chosen.items() if one})
+
+
+def _tests_of_files(folder: Path, listed: Any) -> Iterator[dict[str, Any]]:
+    """The tests that a configuration has in plain files, as these have them today. The file of results says which they
+    are, and has no business beyond the project."""
+    try:
+        root = find_root([folder])[0].resolve()
+    except ConfigError:
+        root = folder.resolve()
+    entries = listed if isinstance(listed, list) else [listed]
+    for entry in entries:
+        named = _word(entry.get("path") if isinstance(entry, dict) else entry).removeprefix("file://")
+        path, ending = folder / named, Path(named).suffix.lower()
+        try:
+            if not path.resolve().is_relative_to(root) or not path.is_file():
+                continue
+            if ending in (".yaml", ".yml", ".json"):
+                found = yaml_lines.load(path.read_text("utf-8"), path.name, core=True).value
+                yield from map(_mapping, found if isinstance(found, list) else [found])
+            elif ending == ".csv":
+                for cells in csv.DictReader(path.read_text("utf-8-sig").splitlines(keepends=True)):
+                    values = {
+                        name: cell for name, cell in cells.items() if name and not name.startswith("__")
+                    }
+                    yield {"description": cells.get("__description"), "vars": values}
+        except (OSError, ValueError, csv.Error):  # UnicodeError is a ValueError
+            continue
 
 
 def _is_list(value: Any) -> bool:
