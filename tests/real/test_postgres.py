@@ -211,6 +211,12 @@ def test_what_ends_a_query_is_none_of_it(server: DatabaseSpec, end: str, columns
         ("SELECT 1 AS x, 2 AS x", "more than one"),
         ("SELECT pg_sleep(30)", "statement timeout"),
         ("SELECT setval('s', 1)", "does not exist"),
+        ("SELECT 1 / (id - 1) FROM orders", "^division by zero"),
+        ("SELECT 1 / (id - 1), key FROM orders", "^division by zero"),
+        (
+            "WITH gone AS (DELETE FROM orders RETURNING id) SELECT * FROM gone",
+            "^cannot execute SELECT in a read-only",
+        ),
     ],
 )
 def test_what_is_refused_is_one_line(server: DatabaseSpec, sql: str, said: str) -> None:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_PREFIX = re.compile(r"^(?:[A-Z_]+: Failed to prepare query: |\[libpq\] [^:]*: )?(?:ERROR: +)?")
+_PREFIX = re.compile(
+    r"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to [^:]*: |Execution error [^:]*: )?(?:could not begin COPY: )?(?:ERROR: +)?"
+)
 
 _AS_IT_IS = frozenset({
     "bigint", "boolean", "character", "character varying", "date", "double precision", "integer", "json", "jsonb",
