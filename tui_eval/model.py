@@ -260,7 +260,8 @@ class Reply(msgspec.Struct, omit_defaults=True):
     `expected_rows` and `rows_sql` as that server gives them. `raw` is the body as received.
     `cached` is True where nobody was asked for it now (`--cache`); its cost and time are those it had.
     `text_missing` is True where the reply has no text at all, which neuro-san tells from an empty
-    one. `transformed` is True where a results file has only what transforms left of it.
+    one. `transformed` is True where a results file has only what transforms left of it. `of_file`
+    is True of one that was read from such a file: what is not there may have been.
     """
 
     turn: int
@@ -286,6 +287,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     raw: Any = None
     cached: bool = False
     transformed: bool = False
+    of_file: bool = False
 
 
 class Exchange(msgspec.Struct, omit_defaults=True):

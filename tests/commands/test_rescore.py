@@ -303,3 +303,20 @@ def test_the_turn_that_asked_for_rows_is_no_answer_of_a_results_file(
 
 def _summed(out: str) -> str:
     return next(line for line in reversed(out.splitlines()) if " passed" in line and "total" in line)
+
+
+def test_what_is_not_in_a_results_file_is_not_judged_as_if_it_had_not_been_there(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """`structure` is in it; sly_data is private, and stays with the run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.chdir(fast_samples(project))
+    names = ("itinerary_structure", "split_the_bill")
+    for mode in ("documented", "reference"):
+        files = [f"travel/tests/fixtures/{name}.hocon" for name in names]
+        cli("run", *files, "--trust", "--compat", mode, "-o", "r.json", "-o", "r.promptfoo.json")
+        for file in ("r.json", "r.promptfoo.json"):
+            cli("rescore", file, "--trust", "-o", "again.json")
+            rows = json.loads(Path("again.json").read_text())["results"]
+            assert [row["outcome"] for row in rows] == ["passed", "error"], (mode, file)
+            assert "sly_data: it is not in the results file: run the case" in rows[1]["message"]

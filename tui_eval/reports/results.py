@@ -15,7 +15,7 @@ import msgspec
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.text import storable
-from tui_eval.model import Attempt, Case, Entry, JudgeUse, Usage, Verdict
+from tui_eval.model import Attempt, Case, Entry, JudgeUse, Reply, Usage, Verdict
 from tui_eval.store import column_names
 from tui_eval.store.imported.results_entries import own_content
 from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report, why_not_run
@@ -473,7 +473,7 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
         details["transformed"] = True
     elif "unanswered" not in details and (before := attempt.before_transforms) is not None:
         details["answer"] = {"text": before.text, "output": before.output}
-    reported = [{"turn": one.turn, "metadata": one.metadata} for one in attempt.replies if one.metadata]
+    reported = [{"turn": one.turn, **more} for one in attempt.replies if (more := _reported(one))]
     if reported:
         details["reported"] = reported
     tokens = None if usage is None else figures.tokens(usage.input_tokens, usage.output_tokens)
@@ -512,6 +512,12 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
         **({"asserted_nothing": True} if row.asserted_nothing else {}),
         **({"content_hash": content} if (content := own_content(case_row.content_hash)) else {}),
     }
+
+
+def _reported(reply: Reply) -> dict[str, Any]:
+    """What an answer carried, by which it is judged again; sly_data stays where it was received."""
+    parts = ("metadata", "structure", "guardrails", "finish_reason")
+    return {part: value for part in parts if (value := getattr(reply, part))}
 
 
 def judging_entry(used: JudgeUse) -> dict[str, Any]:

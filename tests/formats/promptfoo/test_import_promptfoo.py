@@ -376,3 +376,13 @@ def test_tests_in_files_beside_the_results_are_called_by_what_stands_there(tmp_p
     made["config"]["tests"] = config["tests"]
     rows = converted(made, tmp_path / "out.json")["results"]
     assert {row["case_id"] for row in rows} == {case.case_id for case in suite.cases}
+
+
+def test_what_an_answer_carried_is_judged_again(project: Path) -> None:
+    given = document()
+    carried = {"metadata": {"k": 1}, "finishReason": "stop", "guardrails": {"flagged": True}}
+    given["results"]["results"][0]["response"] |= carried
+    rows = converted(given, project / "pf.json")["results"]
+    said = {"metadata": {"k": 1}, "finish_reason": "stop", "guardrails": {"flagged": True}}
+    assert rows[0]["details"]["reported"] == [{"turn": 1, **said}]
+    assert "reported" not in rows[1]["details"]

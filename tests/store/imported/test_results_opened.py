@@ -94,7 +94,7 @@ def test_the_metadata_of_replies_comes_back_and_is_shown(cli: Cli, project: Path
     assert cli("run", ".", "-s", "::greets", "-o", "r.json").code == 0
     (result,) = json.loads(Path("r.json").read_text())["results"]
     said = {"tools_used": ["look"], "lang": "en"}
-    assert result["details"]["reported"] == [{"turn": 1, "metadata": said}]
+    assert result["details"]["reported"] == [{"turn": 1, "metadata": said, "finish_reason": "stop"}]
     assert '[1] metadata: {"tools_used":["look"],"lang":"en"}' in cli("show", "r.json", "greets").out
     assert cli("export", "r.json", "-o", "again.json").code == 0
     assert json.loads(Path("again.json").read_text())["results"] == [result]

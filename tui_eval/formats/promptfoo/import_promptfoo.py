@@ -32,6 +32,8 @@ OURS = "tuiEval"
 _TABLES = (".csv", ".tsv", ".xlsx", ".xls")
 _SHEET = "docs.google.com/spreadsheets"
 _FILE = re.compile(r"^[^\n]*\.\w+(?::[\w.]+)?\Z")
+_CARRIED = {"metadata": "metadata", "guardrails": "guardrails", "finish_reason": "finishReason"}
+"""What an answer carries beside its text, by our words."""
 _OF_THE_RUN = ("sessionId", "_conversation")
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -608,6 +610,8 @@ def row_of(
     details = {"response_text": text, "output": None if isinstance(output, str) else output}
     if not text and isinstance(row.get("response"), dict) and (outcome != "error" or output == ""):
         details["empty_reply"] = "empty" if output == "" else "missing"
+    if carried := {ours: one for ours, theirs in _CARRIED.items() if (one := response.get(theirs))}:
+        details["reported"] = [{"turn": 1, **carried}]
     return {
         "name": name or f"Row #{_whole(row.get('testIdx')) + 1}",
         "suite": suite,

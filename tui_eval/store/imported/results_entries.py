@@ -325,11 +325,12 @@ def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> lis
     ):
         said[last] = text
     replies = [Reply(turn=turn, text=words) for turn, words in sorted(said.items())]
-    reported = {
-        _text(one.get("turn")): _mapping(one.get("metadata")) for one in _list(details.get("reported"))
-    }
+    reported = {_text(one.get("turn")): one for one in _list(details.get("reported"))}
     for reply in replies:
-        reply.metadata = reported.get(str(reply.turn)) or None
+        more, reply.of_file = reported.get(str(reply.turn), {}), True
+        for part in ("metadata", "structure", "guardrails"):
+            setattr(reply, part, _mapping(more.get(part)) or None)
+        reply.finish_reason = _text(more.get("finish_reason")) or None
         if reply.turn == last:
             reply.output = output
             reply.text_missing = empty == "missing" and not text and output is None
