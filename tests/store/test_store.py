@@ -346,6 +346,29 @@ def test_hostile_text_is_stored(project: Path) -> None:
     reader.close()
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "required", "came_out"),
+    [
+        (["failed", "passed", "error"], 1, (1, 1, 0, 0)),  # enough passed
+        (["failed", "passed", "error"], 2, (1, 1, 1, 0)),
+        (["error", "passed", "error"], 2, (0, 2, 0, 1)),
+    ],
+)
+def test_the_list_of_runs_knows_how_cases_came_out_beside_attempts(
+    project: Path, outcomes: list[str], required: int, came_out: tuple[int, ...]
+) -> None:
+    """Runs has a run red of which every case passed by its threshold, and which ended with 0."""
+    run_id = new_run_id()
+    writer = RunWriter(Store(project).create_folder(run_id), RunInfo(run_id))
+    (refs,) = writer.plan([PlannedCase(case("c0"), "a", None, 3, required)])
+    for number, outcome in enumerate(outcomes, 1):
+        writer.done(refs[number - 1], attempt("suite.yaml::c0", number, outcome))
+    writer.state("finished", 2000.0)
+    writer.close()
+    (run,) = Index(project).runs()
+    assert (run.failed, run.errors, run.cases_failed, run.cases_errors) == came_out
+
+
 def test_index_tells_history_and_survives_damage(project: Path) -> None:
     for outcome in ("failed", "passed"):
         writer, refs = start(project, 1, 2)

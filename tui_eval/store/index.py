@@ -44,7 +44,7 @@ from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSu
 from tui_eval.store.shard_runs import merged_of, shard_words
 from tui_eval.store.summary import CaseSummary, CaseTaker, RunSums, summarise
 
-_VERSION = 22
+_VERSION = 23
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -57,7 +57,7 @@ CREATE TABLE runs (
     cached INTEGER NOT NULL, saved REAL, stepped INTEGER NOT NULL, paused_for REAL NOT NULL, merged TEXT NOT NULL,
     cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, only_suite TEXT NOT NULL, rules TEXT NOT NULL,
     judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, judge_saved REAL, ahead TEXT NOT NULL,
-    went_on_after TEXT NOT NULL, last_end REAL NOT NULL,
+    cases_failed INTEGER NOT NULL, cases_errors INTEGER NOT NULL, went_on_after TEXT NOT NULL, last_end REAL NOT NULL,
     case_set BLOB NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE case_sets (digest BLOB PRIMARY KEY, marks BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
@@ -76,7 +76,7 @@ _RESULT_COLUMNS = (
 _RUN_COLUMNS = (
     "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to,"
     " cached, saved, stepped, paused_for, cost_of, tokens_of, only_case, only_suite, rules, judge_tokens, judge_cost,"
-    " judge_cached, judge_saved"
+    " judge_cached, judge_saved, cases_failed, cases_errors"
 )
 _RESULTS = (
     f"SELECT {_RESULT_COLUMNS}, answers, (SELECT merged FROM runs WHERE id = run_id) FROM results WHERE %s"
@@ -116,6 +116,8 @@ class Index:
                 judge_cost=row[23],
                 judge_cached=row[24],
                 judge_saved=row[25],
+                cases_failed=row[26],
+                cases_errors=row[27],
             )
             for row in rows
         ]
@@ -672,7 +674,7 @@ def _values(
     """A run's row without when it was written, those of its results, and the marks of its cases; `together` as
     `_with_those_before` says. `beside` takes each case."""
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
-    cases = total = cached = cost_of = tokens_of = 0
+    cases = total = cached = cost_of = tokens_of = cases_failed = cases_errors = 0
     judges = RunSums()
     cost: float | None = None
     saved: float | None = None
@@ -711,6 +713,8 @@ def _values(
         own = summarise(case, attempts)
         if beside is not None:
             beside(case, attempts, own)
+        cases_failed += own.outcome == "failed"
+        cases_errors += own.outcome == "error"
         cached += own.cached
         judges.add_judges(own)
         if own.saved is not None:
@@ -750,7 +754,7 @@ def _values(
         figures.total([judges.judge_tokens], "tokens of the judges"),
         figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
         figures.amount(judges.judge_saved, "cost saved"),
-        _ahead(info), _went_on_after(info), max((result[7] for result in results), default=0.0), digest,
+        _ahead(info), cases_failed, cases_errors, _went_on_after(info), max((result[7] for result in results), default=0.0), digest,
     )  # fmt: skip
     return run, results, marks
 

@@ -332,6 +332,9 @@ class RunSummary(msgspec.Struct):
     judge_cost: float | None = None
     judge_cached: int = 0
     judge_saved: float | None = None
+    cases_failed: int | None = None
+    """How many cases, not attempts, came out so; `cases_errors` as errors. None: not known."""
+    cases_errors: int | None = None
 
     @property
     def price(self) -> float | None:

@@ -746,6 +746,10 @@ def test_reruns_stand_under_their_run_and_a_glyph_says_how_the_cases_came_out():
         ({"passed": 2, "total": 2}, "✓", ""),
         ({"passed": 2, "cancelled": 1, "total": 3}, "⊘", ""),
         ({"total": 3}, "◌", "3 not run"),
+        # Cases that passed by their threshold failed none of it.
+        ({"passed": 1, "failed": 2, "total": 3, "cases_failed": 0, "cases_errors": 0}, "✓", ""),
+        ({"passed": 1, "failed": 1, "total": 4, "cases_failed": 0, "cases_errors": 0}, "◌", "2 not run"),
+        ({"passed": 3, "failed": 3, "total": 6, "cases_failed": 1, "cases_errors": 0}, "✗", ""),
         ({"passed": 2, "total": 3, "stepped": True}, "✓", ""),  # one was changed by hand
         ({"passed": 2, "total": 3, "state": "running"}, "●", ""),
     ],

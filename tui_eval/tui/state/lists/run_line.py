@@ -104,12 +104,12 @@ class RunLine(msgspec.Struct, frozen=True):
 
 def outcome_sign(run: RunSummary) -> tuple[str, str]:
     """Glyph and style of a run: while it goes on, or where it was cut off, its state; where it has ended, how its
-    cases came out, the worst first."""
+    cases came out, the worst first: attempts that failed of a case that passed all the same are none."""
     if run.state != "finished":
         return STATES.get(run.state, ("?", "muted"))
     for number, sign in (
-        (run.failed, ("✗", "failed")),
-        (run.errors, ("!", "error")),
+        (run.failed if run.cases_failed is None else run.cases_failed, ("✗", "failed")),
+        (run.errors if run.cases_errors is None else run.cases_errors, ("!", "error")),
         (run.cancelled, STATES["cancelled"]),
         (run.never_ran, ("◌", "error")),
         (run.passed, ("✓", "passed")),
