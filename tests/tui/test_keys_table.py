@@ -32,6 +32,28 @@ def test_no_key_means_two_things_in_one_place(places):
     assert not [key for key, count in keys.items() if count > 1]
 
 
+async def test_a_key_of_another_place_says_where_it_works(tmp_path):
+    """`B`, `u`, `p` and `>` did nothing in lists, without a word."""
+    root = project(tmp_path)
+    LiveRun(root, ["suites/support.yaml::one"]).all_done(["failed"])
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        for key, words in (
+            ("B", "B works in a case that is open (enter): run again from this turn on"),
+            ("u", "u works in Runs (H): go on with an interrupted run"),
+            ("p", "p works in a case that is open (enter): the pane's whole text in $PAGER"),
+            ("greater_than_sign", "> works in a case that is open (enter): next attempt"),
+            ("right_curly_bracket", "} works in a case that is open (enter): next turn"),
+        ):
+            await pilot.press(key)
+            await until(lambda words=words: app.notices.lines[-1][2] == words, pilot)
+        said = len(app.notices.lines)
+        await pilot.press(
+            "j", "ctrl+k", "f", *"Bup"
+        )  # what is typed is none, nor is what means nothing anywhere
+        await until(lambda: "Bup" in screen_text(app), pilot)
+        assert len(app.notices.lines) == said
+
+
 def test_every_key_has_exactly_one_handler(tmp_path):
     app = EvalApp([tmp_path], root=tmp_path, engine=cast(Any, FakeEngine(tmp_path)))
     assert not app.handlers.missing

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from textual import events
 from textual.app import App
 from textual.screen import Screen
 
@@ -23,7 +24,7 @@ from tui_eval.tui.background import Tasks
 from tui_eval.tui.controllers.appearance import Appearance
 from tui_eval.tui.controllers.put_together import Controllers
 from tui_eval.tui.engines import Engines
-from tui_eval.tui.keys import bindings
+from tui_eval.tui.keys import bindings, elsewhere
 from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.screens.screen_names import get_ready
 from tui_eval.tui.services import Core
@@ -125,6 +126,16 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
     async def action_do(self, key_id: str) -> None:
         """Do what the key of this id does."""
         await self.handlers.do(key_id)
+
+    def on_key(self, event: events.Key) -> None:
+        """A key that does something in another place only says so."""
+        screen = self.screen
+        if (
+            not screen.is_modal
+            and event.key not in screen.active_bindings
+            and (words := elsewhere(event.key))
+        ):
+            self.notices.say(words)
 
     def action_command_palette(self) -> None:
         """Textual's own way to it."""

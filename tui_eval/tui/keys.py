@@ -370,6 +370,28 @@ RUN_PLACES: tuple[Key, ...] = (*RUNS_KEYS, *COMPARE_KEYS, *SIDES_KEYS, *SEARCH_K
 ALL_KEYS: tuple[Key, ...] = (*KEYS, *CASE_KEYS, *QUERY_KEYS, *RUN_PLACES)
 """The whole table."""
 
+_PLACES = {
+    "list": ("in lists of cases", "place.suites"),
+    "screen": ("in lists of cases", "place.suites"),
+    "run": ("in the live run", "place.run"),
+    "case": ("in a case that is open", "list.open"),
+    "runs": ("in Runs", "place.runs"),
+    "compare": ("in a comparison", "compare"),
+    "sides": ("in a comparison", "compare"),
+    "grid": ("in the grid", "place.grid"),
+}
+"""Where keys work that are not everywhere's, and the key by which one gets there."""
+
+
+def elsewhere(key: str) -> str:
+    """Where a key of Textual's name, which is none here, does what; empty: nowhere."""
+    found = next((one for one in ALL_KEYS if one.place in _PLACES and key in one.pressed.split(",")), None)
+    if found is None or len(written(key)) > 1:
+        return ""
+    where, by = _PLACES[found.place]
+    way = next(one.shown for one in KEYS if one.id == by)
+    return f"{written(key)} works {where} ({way}): {found.words.partition(';')[0]}"
+
 
 def _said(words: dict[str, str]) -> tuple[Key, ...]:
     """Rows of the key table with what they do in one of these places, in the order of the words."""
