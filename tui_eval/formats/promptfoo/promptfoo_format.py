@@ -290,7 +290,7 @@ class PromptfooFormat(Format):
         return named == "echo"
 
     def transforms(self, case: Case) -> bool:
-        return bool(late(f"{_HERE}.judge.judge_assertion:transforms_of")(case))
+        return bool(late(f"{_HERE}.judge.expected_values:transforms_of")(case))
 
     def described(self, case: Case) -> str:
         """A test without a description has nothing but its place, which no pattern of promptfoo's finds, not even an

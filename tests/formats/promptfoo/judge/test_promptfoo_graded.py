@@ -12,12 +12,14 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests.support.judging import GivenHosts
 from tests.support.promptfoo_cases import assertion_from, case_with
 from tui_eval import causes
 from tui_eval.assertions import CannotJudge, JudgeAnswer, JudgeInput, Judgement, JudgeServices, Reports
 from tui_eval.formats import judge
 from tui_eval.formats.promptfoo.judge.compared_outputs import compare
 from tui_eval.guard.trust import Trust
+from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt, Entry, Reply, Trace, TraceSpan, Verdict
 
 Judged = Callable[..., Any]
@@ -537,6 +539,43 @@ async def test_the_opposite_of_a_score_is_between_0_and_1(
 SILENT = CannotJudge("the judge did not answer: HTTP 400", "judge-failed", "HTTP 400")
 STEPS_LINE = '{"steps":["one","two"]}'
 SEARCH = {"type": "search-rubric", "value": "v", "provider": "perplexity:sonar"}
+
+
+@pytest.mark.parametrize(
+    ("transform", "asked_about"),
+    [
+        ("output.sources", "Berlin is large.\n\nIt lies on the Spree."),
+        ("output.sources.join(' ')", "Berlin is large. It lies on the Spree."),
+        ("output.sources.length", None),
+        ("[]", None),
+    ],
+)
+async def test_the_context_is_taken_from_what_the_provider_said_before_the_tests_own_transform(
+    transform: str, asked_about: str | None
+) -> None:
+    """As promptfoo 0.121.20 does (`providerTransformedOutput`): the test's transform leaves the answer, which has no
+    sources any more."""
+    host = JavaScriptHost()
+    services, asked = services_answering(
+        "x. [Attributed]", hosts=GivenHosts(None, host), root=Path(), base=Path()
+    )
+    given = {"type": "context-recall", "value": "x.", "threshold": 0.5, "contextTransform": transform}
+    output = json.dumps({"answer": "large", "sources": ["Berlin is large.", "It lies on the Spree."]})
+    options = {"transform": "output.answer"}
+    case = case_with(
+        [assertion_from(given)], options=options, provider={"id": "p", "transform": "JSON.parse(output)"}
+    )
+    try:
+        evidence = JudgeInput(case, [Reply(turn=1, text=output)], prompt_sent="q", services=services)
+        verdict = (await judge(evidence)).verdicts[0]
+    finally:
+        host.close()
+    if asked_about is None:
+        assert verdict.passed is None and "contextTransform" in verdict.reason and not asked
+    else:
+        assert verdict.passed is True and asked_about in asked[0]
+
+
 RECALL = {"type": "context-recall", "value": "v", "threshold": 0.5}
 RELEVANT = {"type": "context-relevance", "threshold": 0.9}
 FAITHFUL = {"type": "context-faithfulness", "threshold": 0.5}

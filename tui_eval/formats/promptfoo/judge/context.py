@@ -9,7 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -143,7 +143,7 @@ _WINDOW = 5
 
 async def faithfulness(call: AssertionCall) -> Result:
     """The share of the output's statements that the context supports."""
-    context, query = await _context(call), _query(call)
+    context, query = (await _context(call)).text, _query(call)
     said = GraderReply(call)
     if call.evidence.reference:
         return await _faithful_there(call, said, context, query)
@@ -196,7 +196,7 @@ async def recall(call: AssertionCall) -> Result:
     bring what was retrieved (promptfoo's `resolveContext` with `fallbackContext`)."""
     value = call.value
     invariant(isinstance(value, str), "context-recall assertion type must have a string value")
-    context = await _context(call, call.evidence.prompt_sent)
+    context = (await _context(call, call.evidence.prompt_sent)).text
     said = GraderReply(call)
     system = (
         "You say of each sentence of an ideal answer whether the context holds what it says. "
@@ -223,8 +223,8 @@ async def recall(call: AssertionCall) -> Result:
 
 async def relevance(call: AssertionCall) -> Result:
     """The share of the context's sentences that the question needs."""
-    context, query = await _context(call), _query(call)
-    said = GraderReply(call)
+    given, query = await _context(call), _query(call)
+    context, said = given.text, GraderReply(call)
     system = (
         "You pick those sentences of a context that are needed to answer a question, word for word; none "
         "where the context does not help. " + judges.NOT_INSTRUCTIONS
@@ -234,7 +234,7 @@ async def relevance(call: AssertionCall) -> Result:
         system += (
             "Answer with the sentences, one a line, or with Insufficient Information where there is none."
         )
-        return _relevant_there(call, said, await said.text(system, question), context)
+        return _relevant_there(call, said, await said.text(system, question), given)
     system += 'Answer with one JSON object: {"relevant": ["sentence"]}.'
     answer, text = await said.ask(system, question, schema_of(relevant=a_list(TEXT)))
     found = answer.get("relevant")
@@ -247,13 +247,12 @@ async def relevance(call: AssertionCall) -> Result:
     return _share(call, said, text, "Relevance", [place < needed for place in range(total)], "relevant")
 
 
-def _relevant_there(call: AssertionCall, said: GraderReply, text: str, context: str) -> Result:
+def _relevant_there(call: AssertionCall, said: GraderReply, text: str, context: _Context) -> Result:
     """`matchesContextRelevance` of promptfoo 0.121.20: whatever the judge answers is a sentence of the context, each
     counted once; a context of several lines, or a list, is in sentences already."""
-    given = call.evidence.vars.get("context")
-    chunks = given if isinstance(given, list) and not call.option("contextTransform") else None
-    units = [one for one in chunks if js.trim(js.text_of(one))] if chunks else _units(context)
-    cut = chunks or sum(bool(js.trim(line)) for line in context.split("\n")) > 1
+    chunks = context.chunks
+    units = [one for one in chunks if js.trim(one)] if chunks else _units(context.text)
+    cut = chunks or sum(bool(js.trim(line)) for line in context.text.split("\n")) > 1
     found = [line for line in text.split("\n") if js.trim(line)] if cut else _units(text)
     needed = 0 if "Insufficient Information" in text else min(len(set(found)), len(units))
     return _share(call, said, text, "Relevance", [place < needed for place in range(len(units))], "relevant")
@@ -379,19 +378,34 @@ def _turns(call: AssertionCall) -> list[tuple[str, str]]:
     return [*earlier, (call.evidence.prompt_sent or "", call.text)]
 
 
-async def _context(call: AssertionCall, otherwise: str | None = None) -> str:
-    """The context: what `contextTransform` takes from the output, else the variable `context`, else `otherwise`."""
+class _Context(NamedTuple):
+    """The context as one text, and its pieces where it is given as a list."""
+
+    text: str
+    chunks: list[str] | None = None
+
+
+async def _context(call: AssertionCall, otherwise: str | None = None) -> _Context:
+    """The context: what `contextTransform` takes from the provider's output, else the variable `context`, else
+    `otherwise`; pieces of a list with an empty line between them (promptfoo 0.121.20, `resolveContext`)."""
     transform = call.option("contextTransform")
     found: Any = call.evidence.vars.get("context") or otherwise
     if isinstance(transform, str) and transform:
-        found = await expected_values.transformed(transform, call.output, call.evidence)
-    if isinstance(found, list):
-        found = "\n".join(js.text_of(part) for part in found)
+        output = await expected_values.provider_output(call.evidence)
+        found = await expected_values.transformed(transform, output, call.evidence)
+        texts = isinstance(found, list) and all(isinstance(part, str) for part in found)
+        invariant(
+            isinstance(found, str) or texts,
+            "contextTransform must return a string or array of strings",
+        )
     invariant(
-        found not in (None, "", UNSET),
+        found not in (None, "", [], UNSET),
         f"{call.kind} assertion type requires a `context` variable or contextTransform",
     )
-    return js.text_of(found)
+    if not isinstance(found, list):
+        return _Context(js.text_of(found))
+    chunks = [js.text_of(part) for part in found]
+    return _Context("\n\n".join(chunks), chunks)
 
 
 def _query(call: AssertionCall) -> str:

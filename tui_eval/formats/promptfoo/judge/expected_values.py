@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
 from tui_eval.formats.promptfoo.judge import code
 from tui_eval.formats.promptfoo.judge.assertion_call import read
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost
+from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard.paths import confine
 from tui_eval.javascript import values as js
+from tui_eval.model import Case, Reply
 from tui_eval.nunjucks.templates import TemplateError, including, is_partial, render_value
 from tui_eval.yaml import yaml_lines
 
@@ -205,6 +208,66 @@ async def transformed(
     if value is None or value is UNSET:
         raise CannotJudge(f"Transform function did not return a value: {shown}", "transform")
     return value
+
+
+async def case_output(evidence: JudgeInput) -> Any:
+    """The reply after the provider's transform and then the test's (`transform`, else `postprocess`).
+
+    Raises:
+        CannotJudge: there is no reply, or a transform throws or gives nothing.
+        NeedsTrust: a transform is code in a folder that is not trusted.
+    """
+    reply = evidence.reply()
+    if reply is None:
+        raise CannotJudge("No output: the agent gave no reply", "no-output")
+    return await _through(transforms_of(evidence.case), reply, evidence)
+
+
+async def provider_output(evidence: JudgeInput) -> Any:
+    """The reply after the provider's transform alone, which `contextTransform` is given (promptfoo 0.121.20,
+    `resolveContext`); after both where a results file has no other.
+
+    Raises:
+        CannotJudge, NeedsTrust: as `case_output`.
+    """
+    of_provider = [one for one in transforms_of(evidence.case) if not one[1]]
+    return await _through(of_provider, evidence.reply() or Reply(turn=1), evidence)
+
+
+async def _through(transforms: Iterable[tuple[str, bool]], reply: Reply, evidence: JudgeInput) -> Any:
+    output: Any = reply.text if reply.output is None else reply.output
+    if reply.text_missing or reply.transformed:
+        return output
+    for transform, of_test in transforms:
+        told = of_test or not evidence.reference
+        output = await transformed(transform, output, evidence, prompt=_template(evidence), metadata=told)
+    return output
+
+
+def _template(evidence: JudgeInput) -> dict[str, str]:
+    """The prompt as a test's transform sees it: what it is rendered from."""
+    case = evidence.case
+    raw = (case.turns[0].text if case.turns else "") or ""
+    before, after = (case.options.get(key) or "" for key in ("prefix", "suffix"))
+    return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw}
+
+
+def transforms_of(case: Case) -> list[tuple[str, bool]]:
+    """The provider's transform, then the test's, and whether it is that: of the reply's metadata the tool tells a test's
+    alone. Of a test with a provider of its own it is that of the provider in whose column it stands."""
+    options, column = case.options, beside(case, "columnProvider")
+    own = options.get("transform") or options.get("postprocess")
+    every = [(_of_provider(case.provider if column is None else column), False), (own, True)]
+    return [(code, of_test) for code, of_test in every if isinstance(code, str) and code]
+
+
+def _of_provider(provider: Any) -> Any:
+    if not isinstance(provider, dict):
+        return None
+    inner = provider.get("transform")
+    if inner is None and len(provider) == 1 and isinstance(only := next(iter(provider.values())), dict):
+        inner = only.get("transform")
+    return inner
 
 
 def _short(text: str) -> str:

@@ -31,57 +31,6 @@ from tui_eval.guard.once import parsed
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case, Evidence, Reply, Verdict
 
-
-async def case_output(evidence: JudgeInput) -> Any:
-    """The reply after the provider's transform and then the test's (`transform`, else `postprocess`).
-
-    Raises:
-        CannotJudge: there is no reply, or a transform throws or gives nothing.
-        NeedsTrust: a transform is code in a folder that is not trusted.
-    """
-    reply = evidence.reply()
-    if reply is None:
-        raise CannotJudge("No output: the agent gave no reply", "no-output")
-    output: Any = reply.text if reply.output is None else reply.output
-    if reply.text_missing or reply.transformed:
-        return output
-    for transform, of_test in transforms_of(evidence.case):
-        output = await expected_values.transformed(
-            transform,
-            output,
-            evidence,
-            prompt=_template(evidence),
-            metadata=of_test or not evidence.reference,
-        )
-    return output
-
-
-def _template(evidence: JudgeInput) -> dict[str, str]:
-    """The prompt as a test's transform sees it: what it is rendered from."""
-    case = evidence.case
-    raw = (case.turns[0].text if case.turns else "") or ""
-    before, after = (case.options.get(key) or "" for key in ("prefix", "suffix"))
-    return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw}
-
-
-def transforms_of(case: Case) -> list[tuple[str, bool]]:
-    """The provider's transform, then the test's, and whether it is that: of the reply's metadata the tool tells a test's
-    alone. Of a test with a provider of its own it is that of the provider in whose column it stands."""
-    options, column = case.options, beside(case, "columnProvider")
-    own = options.get("transform") or options.get("postprocess")
-    every = [(_of_provider(case.provider if column is None else column), False), (own, True)]
-    return [(code, of_test) for code, of_test in every if isinstance(code, str) and code]
-
-
-def _of_provider(provider: Any) -> Any:
-    if not isinstance(provider, dict):
-        return None
-    inner = provider.get("transform")
-    if inner is None and len(provider) == 1 and isinstance(only := next(iter(provider.values())), dict):
-        inner = only.get("transform")
-    return inner
-
-
 _LISTS = (".yaml", ".yml")
 _SCRIPTS = ("javascript", "python", "ruby")
 
@@ -93,7 +42,7 @@ def _files_first(case: Case) -> bool:
 
 async def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict:
     """A handler for the registry: one assertion on the reply as the case's transforms leave it."""
-    verdict, _ = await judge_output(assertion, evidence, await case_output(evidence))
+    verdict, _ = await judge_output(assertion, evidence, await expected_values.case_output(evidence))
     return verdict
 
 
