@@ -65,10 +65,12 @@ class Said(Message):
 
 
 class RunsMeant(NamedTuple):
-    """Runs that a comparison would be of: two that are marked, before and after, or the one under the cursor."""
+    """Runs that a comparison would be of: two that are marked, before and after, or the one under the cursor, and
+    whether that goes on."""
 
     pair: tuple[str, str] | None
     one: str
+    goes_on: bool = False
 
 
 @runtime_checkable

@@ -234,6 +234,14 @@ async def test_the_run_under_the_cursor_is_the_one_to_cancel(tmp_path):
         await until(lambda: not screen.chosen.active, pilot)
         await pilot.press("P")
         await until(lambda: engine.paused == [True], pilot)  # the one that goes on
+        elsewhere = LiveRun(root, NAMES[2:])  # nobody here follows it
+        screen.load()
+        await until(lambda: len(screen.table.rows) == 3, pilot)
+        await pilot.press("home")
+        await until(lambda: screen.chosen.run.id == elsewhere.info.id, pilot)
+        await pilot.press("X")
+        await until(lambda: "enter attaches to it" in screen_text(app), pilot)
+        assert "Cancel the run?" not in screen_text(app) and len(engine.cancelled) == 1
 
 
 async def test_what_goes_on_in_the_session_that_typed_its_agents_has_them_still(tmp_path):

@@ -68,7 +68,7 @@ class CompareController:
         from tui_eval.tui.loaders.compare_loader import Candidates, Half, candidates
 
         store = Store(self.state.root)
-        pair, run_id = runs
+        pair, run_id = runs.pair, runs.one
 
         def both(before: str, after: str) -> None:
             self._places.show("compare", Half(store.folder_of(before)), Half(store.folder_of(after)))

@@ -86,6 +86,22 @@ class FrontRun:
         self._whole: Path | None = None
         """The run that was opened as the newest: with all that was added to it since."""
 
+    def meant(self) -> RunView | None:
+        """The run that orders are for: the one under the cursor where runs are listed and it goes on, else the one that
+        does; says so where there is none, or nobody here can give that one orders."""
+        place = self._places.place
+        listed = place.runs_meant() if place is not None else None
+        run = self.state.find_run(listed.one) if listed is not None else None
+        if listed is not None and listed.goes_on and (run is None or not run.active):
+            self._notices.say("it is running elsewhere: enter attaches to it")
+            return None
+        if run is None or not run.active:
+            run = self.state.going_on or self.state.run
+        if run is None or not run.active:
+            self._notices.say("no run goes on")
+            return None
+        return run
+
     def call_later(self, callback: Any, *arguments: Any) -> bool:
         """As followers ask for it, in their threads."""
         self._core.tasks.later(callback, *arguments)

@@ -72,12 +72,6 @@ class PlaceController:
         return screen if isinstance(screen, Front) else None
 
     @property
-    def run_meant(self) -> str:
-        """The id of the run under the cursor, where the screen in front lists runs; else empty."""
-        meant = place.runs_meant() if (place := self.place) is not None else None
-        return meant.one if meant is not None else ""
-
-    @property
     def suites(self) -> CaseListFront:
         """The first screen."""
         found = self.find("suites")

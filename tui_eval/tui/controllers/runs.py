@@ -283,19 +283,9 @@ class RunController:
         else:
             cancel("yes")
 
-    def _meant(self) -> RunView | None:
-        """The run under the cursor where runs are listed and it goes on, else the one that does; says so where none does."""
-        run = self.state.find_run(self._places.run_meant)
-        if run is None or not run.active:
-            run = self.state.going_on or self.state.run
-        if run is None or not run.active:
-            self._notices.say("no run goes on")
-            return None
-        return run
-
     def cancel_run(self) -> None:
         """Cancel the run that is meant, after asking."""
-        if (run := self._meant()) is None:
+        if (run := self._front_run.meant()) is None:
             return
         left = run.counts.total - run.counts.done
         names = {case.name for case in run.cases.values()}
@@ -706,7 +696,7 @@ class RunController:
 
     def pause(self) -> None:
         """Pause the run that is meant, or go on."""
-        if (run := self._meant()) is None:
+        if (run := self._front_run.meant()) is None:
             return
         if is_looked_at(run.folder):
             self._notices.say("these are shards that are looked at: they are paused where they run")
@@ -715,7 +705,9 @@ class RunController:
             return
         paused = run.info.state != "paused"
         self._core.tasks.soon(self._core.engines.of(run).pause(run.info.id, paused))
-        self._notices.say("pausing: what runs ends, nothing new begins" if paused else "going on")
+        which = "" if run is self.state.run else f" ({run.info.id})"
+        said = f"pausing{which}: what runs ends, nothing new begins" if paused else f"going on{which}"
+        self._notices.say(said)
 
     # -- one case
 

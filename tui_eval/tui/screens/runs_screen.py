@@ -582,7 +582,9 @@ class RunsScreen(Place, inherit_bindings=False):
     def runs_meant(self) -> RunsMeant:
         """The two runs that `c` means, else the one under the cursor."""
         one = self.chosen
-        return RunsMeant(self.compared(), one.run.id if one is not None else "")
+        return RunsMeant(
+            self.compared(), one.run.id if one is not None else "", one is not None and one.active
+        )
 
     def unmark(self) -> None:
         """No run is marked any more."""
