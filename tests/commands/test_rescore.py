@@ -149,6 +149,65 @@ def test_a_results_file_is_judged_again_as_the_run_was(cli: Cli, project: Path, 
     assert again == {"first": "passed", "second": "passed", "dear": "max_output_tokens: 70 > 60"}
 
 
+@pytest.mark.parametrize("first", ["two empty", "two calls"])
+@pytest.mark.parametrize("name", ["r.json", "r.promptfoo.json"])
+def test_the_tokens_of_a_turn_without_text_are_in_a_results_file_too(
+    cli: Cli, project: Path, name: str, first: str
+) -> None:
+    """No words of the transcript hold them: the budget that had failed passed."""
+    (project / "bot.py").write_text(
+        "def ask(message, session):\n"
+        "    tokens = {'one': 10, 'two': 1000, 'three': 20}[message.split()[0]]\n"
+        "    said = {'input_tokens': tokens, 'output_tokens': tokens}\n"
+        "    if 'calls' in message:\n"
+        "        said |= {'tools_used': ['look'], 'tool_call_count': 1}\n"
+        "    return ('ok' if tokens < 1000 else ''), said\n"
+    )
+    (project / "tui_eval.yaml").write_text("agents:\n  bot: {type: python, function: 'bot.py:ask'}\n")
+    cases = {
+        "last": f"messages: [{first}, three], expected: {{max_input_tokens: 500}}",
+        "within": f"messages: [{first}, three], expected: {{max_input_tokens: 1020, max_output_tokens: 1020}}",
+        "first": f"messages: [three, {first}], expected: {{max_output_tokens: 1019}}",
+        "alone": f"input: {first}, expected: {{max_input_tokens: 999}}",
+        "words": "messages: [one, three], expected: {max_input_tokens: 30}",
+    }
+    (project / "suite.yaml").write_text(
+        "agent: bot\ntest_cases:\n"
+        + "".join(f"  - {{name: {key}, {words}}}\n" for key, words in cases.items())
+    )
+
+    def told(file: str) -> dict[str, str]:
+        assert cli("rescore", file, "-o", "again.json").code == 1
+        rows = json.loads(Path("again.json").read_text())["results"]
+        return {row["name"]: row["message"] for row in rows}
+
+    wanted = {
+        "last": "max_input_tokens: 1020 > 500",
+        "within": "passed",
+        "first": "max_output_tokens: 1020 > 1019",
+        "alone": "max_input_tokens: 1000 > 999",
+        "words": "passed",
+    }
+    assert cli("run", ".", "--trust", "--cache", "-o", name).code == 1
+    assert told(name) == told("last") == wanted
+    document = json.loads(Path(name).read_text())
+    if "summary" in document:  # one of an earlier version, which does not say what each answer carried
+        for row in document["results"]:
+            del row["details"]["reported"]
+        Path("older.json").write_text(json.dumps(document))
+        assert told("older.json") == wanted
+        for row in document["results"]:
+            del row["usage"]
+        Path("older.json").write_text(json.dumps(document))
+        assert told("older.json")["last"] == "max_input_tokens: 2020 > 500"  # of all kinds
+        assert told(name) == wanted
+    assert told("again.json") == wanted  # a judgement takes no tokens itself
+    assert cli("run", ".", "--trust", "--cache", "-o", "kept.json").code == 1
+    assert told("kept.json") == wanted  # nor does an answer from the cache
+    assert cli("export", "kept.json", "-o", "third.json").code in (0, 1)
+    assert told("third.json") == wanted
+
+
 def test_masked_text_keeps_the_verdict_of_then() -> None:
     masker = Masker(["s3cr3t-value"])
     old = Verdict("should_contain", True, expected="•••", reason="there", score=1.0, turn=1)

@@ -17,7 +17,7 @@ from tui_eval.guard import figures
 from tui_eval.guard.text import storable
 from tui_eval.model import Attempt, Case, Entry, JudgeUse, Reply, Usage, Verdict
 from tui_eval.store import column_names
-from tui_eval.store.imported.results_entries import own_content
+from tui_eval.store.imported.results_entries import own_content, said_tokens
 from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report, why_not_run
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
@@ -473,7 +473,10 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
         details["transformed"] = True
     elif "unanswered" not in details and (before := attempt.before_transforms) is not None:
         details["answer"] = {"text": before.text, "output": before.output}
-    reported = [{"turn": one.turn, **more} for one in attempt.replies if (more := _reported(one))]
+    told = said_tokens(attempt.transcript)
+    reported = [
+        {"turn": one.turn, **more} for one in attempt.replies if (more := _reported(one, told.get(one.turn)))
+    ]
     if reported:
         details["reported"] = reported
     tokens = None if usage is None else figures.tokens(usage.input_tokens, usage.output_tokens)
@@ -514,10 +517,14 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     }
 
 
-def _reported(reply: Reply) -> dict[str, Any]:
-    """What an answer carried, by which it is judged again; sly_data stays where it was received."""
+def _reported(reply: Reply, told: Usage | None) -> dict[str, Any]:
+    """What an answer carried, by which it is judged again; sly_data stays where it was received. `told`: its tokens in
+    the transcript, which has none of an answer without text."""
     parts = ("metadata", "structure", "guardrails", "finish_reason")
-    return {part: value for part in parts if (value := getattr(reply, part))}
+    found = {part: value for part in parts if (value := getattr(reply, part))}
+    if reply.usage is not None and reply.usage != told:
+        found["usage"] = msgspec.to_builtins(reply.usage)
+    return found
 
 
 def judging_entry(used: JudgeUse) -> dict[str, Any]:

@@ -314,6 +314,7 @@ def _transcript(details: dict[str, Any], text: str, error: str | None) -> list[E
 def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> list[Reply]:
     output, empty = details.get("output"), details.get("empty_reply")
     said = {entry.turn: entry.text for entry in transcript if entry.kind == "assistant" and not entry.agent}
+    spoken = said.copy()
     for entry in transcript:
         if entry.kind == "error":  # what was said before it is no answer, unless the file has it as one
             said.pop(entry.turn, None)
@@ -324,10 +325,13 @@ def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> lis
         text or output is not None or empty in ("empty", "missing")
     ):
         said[last] = text
+    reported = _reported(details)
+    for turn in reported:
+        if turn < last:  # without text it is in no transcript
+            said.setdefault(turn, spoken.get(turn, ""))
     replies = [Reply(turn=turn, text=words) for turn, words in sorted(said.items())]
-    reported = {_text(one.get("turn")): one for one in _list(details.get("reported"))}
     for reply in replies:
-        more, reply.of_file = reported.get(str(reply.turn), {}), True
+        more, reply.of_file = reported.get(reply.turn, {}), True
         for part in ("metadata", "structure", "guardrails"):
             setattr(reply, part, _mapping(more.get(part)) or None)
         reply.finish_reason = _text(more.get("finish_reason")) or None
@@ -338,16 +342,44 @@ def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> lis
     return replies
 
 
+def said_tokens(transcript: Sequence[Entry]) -> dict[int, Usage]:
+    """The tokens of each turn's answer, as the transcript has them beside its text."""
+    return {one.turn: one.usage for one in transcript if one.kind == "assistant" and one.usage is not None}
+
+
+def _reported(details: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """What the answers carried, by their turns."""
+    return {turn: one for one in _list(details.get("reported")) if (turn := _place(one.get("turn")))}
+
+
 def _with_figures(replies: list[Reply], transcript: list[Entry], entry: dict[str, Any]) -> list[Reply]:
-    """The replies with what each took, by which budgets judge them again: as the transcript says; else the last has all of
-    it, since sums are judged."""
-    said = {one.turn: one.usage for one in transcript if one.kind == "assistant" and one.usage is not None}
+    """The replies with what each took, by which budgets judge them again: as the transcript or the file says; what
+    these lack of all that the attempt took is the last's of those that have none, else the last's, since sums are judged."""
+    said = said_tokens(transcript)
+    for turn, more in _reported(_mapping(entry.get("details"))).items():
+        if (usage := _usage({"usage": more.get("usage")})) is not None:
+            said[turn] = usage
     for reply in replies:
         reply.usage = said.get(reply.turn)
     if replies:
-        replies[-1].usage = replies[-1].usage if said else _usage(entry)
+        silent = next((one for one in reversed(replies) if one.usage is None), replies[-1])
+        by_kind = _usage({"usage": entry.get("usage")}) is not None
+        lacking = _lacking(_usage(entry), figures.usage_sum(said.values()), by_kind)
+        silent.usage = figures.usage_sum((silent.usage, lacking))
         replies[-1].cost = figures.amount(entry.get("cost"), "cost")
     return replies
+
+
+def _lacking(whole: Usage | None, told: Usage | None, by_kind: bool) -> Usage | None:
+    """What of all tokens nothing told of. An only number (not `by_kind`) is that of all kinds; answers from the cache took
+    none, so that more may have been told of."""
+    if whole is None or told is None:
+        return whole
+    if not by_kind:
+        told = Usage(figures.tokens(told.input_tokens, told.output_tokens))
+    pairs = [(getattr(whole, kind), getattr(told, kind) or 0) for kind in Usage.__struct_fields__]
+    counts = [count - known if count is not None and count > known else None for count, known in pairs]
+    return None if all(count is None for count in counts) else Usage(*counts)
 
 
 def _as_it_came(reply: Reply, details: dict[str, Any], transcript: list[Entry]) -> None:
