@@ -6,13 +6,15 @@ A test with all its columns and combinations of variables counts once.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from tui_eval.case_names import FILLED_IN
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import Case
@@ -153,7 +155,7 @@ def by_results(cases: list[Case], request: RunRequest) -> list[Case]:
     """
     for option, file in _files(request):
         if file is not None:
-            cases = _of_rows(cases, _failed(option, _rows(option, file)))[0]
+            cases = _of_rows(cases, option, _rows(option, file))[0]
     return cases
 
 
@@ -161,48 +163,54 @@ def _failed(option: str, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]
     return [row for row in rows if _outcome(row) in _MEANT[option]]
 
 
-def _of_rows(cases: list[Case], rows: Iterable[dict[str, Any]]) -> tuple[list[Case], list[dict[str, Any]]]:
-    """The cases that rows of a results file are of, and the rows that are of none of them. Ours say which case that is;
-    promptfoo's are told by their variables, or else, since those are not always what the suite has, by the description."""
+def _of_rows(cases: list[Case], option: str, found: _Rows) -> tuple[list[Case], list[dict[str, Any]]]:
+    """The cases that those rows of a results file are of which an option means, and the rows that are of none of them.
+    Ours say which case that is; promptfoo's are told by their variables, or else, since those are not always what the
+    suite has, by the description."""
     known = {case.case_id for case in cases}
     ids: set[str] = set()
-    theirs: dict[str, list[dict[str, Any]]] = {}
+    theirs: dict[tuple[str, str, Any], list[dict[str, Any]]] = {}
     left: list[dict[str, Any]] = []
-    for row in rows:
+    for row in _failed(option, found.rows):
         own = _ours(row).get("case_id")
         if own in known:
             ids.add(own)
         elif isinstance(own, str):
             left.append(row)
         else:
-            theirs.setdefault(_told(_vars(row)), []).append(row)
+            theirs.setdefault((_described(row), _told(_given(row)), _number(row)), []).append(row)
     kept = {place for place, case in enumerate(cases) if case.case_id in ids}
     if theirs:
-        own_keys = [_told(case.vars) for case in cases]
-        kept.update(place for place, key in enumerate(own_keys) if key in theirs)
-        for key in own_keys:
-            theirs.pop(key, None)
-        alike = _Alike(cases) if theirs else None
-        for group in theirs.values():
-            for name in dict.fromkeys(map(_described, group)):
-                found = alike.places(name, _vars(group[0])) if alike is not None else []
-                kept.update(found)
-                left += [] if found else [row for row in group if _described(row) == name]
+        alike = _Alike(cases, found)
+        for (name, key, number), group in theirs.items():
+            places = alike.places(name, key, number, group[0])
+            kept.update(places)
+            left += [] if places else group
     return [case for place, case in enumerate(cases) if place in kept], left
 
 
-def _rows(option: str, file: str) -> list[dict[str, Any]]:
+class _Rows(NamedTuple):
+    """The rows of a results file, and whether it was written by a run with hooks, which may add any variables."""
+
+    rows: list[dict[str, Any]]
+    hooked: bool
+
+
+def _rows(option: str, file: str) -> _Rows:
     try:
         text = Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise FilterError(f"{option} {file}: cannot be read: {reason}") from None
+    hooked = False
     try:
         if file.endswith(".jsonl"):
             found: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
             found = json.loads(text)
             never = _not_run(found) if isinstance(found, dict) else None
+            config = found.get("config") if isinstance(found, dict) else None
+            hooked = isinstance(config, dict) and bool(config.get("extensions"))
             found = found.get("results") if isinstance(found, dict) else found
             found = found.get("results") if isinstance(found, dict) else found
             if isinstance(found, list) and isinstance(never, list):
@@ -211,7 +219,7 @@ def _rows(option: str, file: str) -> list[dict[str, Any]]:
         found = None
     if not isinstance(found, list):
         raise FilterError(f"{option} {file}: no results file (tui-eval's JSON or promptfoo's)")
-    return [row for row in found if isinstance(row, dict)]
+    return _Rows([row for row in found if isinstance(row, dict)], hooked)
 
 
 def _not_run(document: dict[str, Any]) -> Any:
@@ -236,8 +244,24 @@ def _ours(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _described(row: dict[str, Any]) -> str:
+    """A row's description; empty where promptfoo filled one in."""
+    name = _line(_test(row).get("description"))
+    return "" if FILLED_IN.fullmatch(name) else name
+
+
+def _test(row: dict[str, Any]) -> dict[str, Any]:
     test = row.get("testCase")
-    return _line(test.get("description")) if isinstance(test, dict) else ""
+    return test if isinstance(test, dict) else {}
+
+
+def _option(row: dict[str, Any], name: str) -> Any:
+    options = _test(row).get("options")
+    return options.get(name) if isinstance(options, dict) else None
+
+
+def _number(row: dict[str, Any]) -> int | None:
+    number = row.get("testIdx")
+    return number if isinstance(number, int) else None
 
 
 def _line(text: Any) -> str:
@@ -247,6 +271,14 @@ def _line(text: Any) -> str:
 def _vars(row: dict[str, Any]) -> dict[str, Any]:
     values = row.get("vars")
     return values if isinstance(values, dict) else {}
+
+
+def _given(row: dict[str, Any]) -> dict[str, Any]:
+    """A row's variables without those that its run added to its test's, as far as the row has the test's."""
+    values, own = _vars(row), _test(row).get("vars")
+    if not own or not isinstance(own, dict):
+        return values
+    return {name: value for name, value in values.items() if name in own}
 
 
 # -- promptfoo's files do not have the variables as the suite has them: what its run added is there, texts of JSON are
@@ -317,29 +349,89 @@ def _address(text: str) -> str:
 
 
 class _Alike:
-    """The cases that a row may be of which no case's variables are exactly those of."""
+    """The cases that a row of promptfoo's may be of."""
 
-    def __init__(self, cases: Sequence[Case]) -> None:
+    def __init__(self, cases: Sequence[Case], found: _Rows) -> None:
         self._cases = cases
-        self._by_name: dict[str, list[int]] = {}
-        for place, case in enumerate(cases):
-            self._by_name.setdefault(_line(case.description), []).append(place)
-        self._by_value: dict[str, dict[str, list[int]]] = {}
-        for place, case in enumerate(cases):
-            for name, value in _lasting(case.vars):
-                self._by_value.setdefault(name, {}).setdefault(_value(value), []).append(place)
+        self._found = found
+        self._keys = [_told(case.vars) for case in cases]
+        self._by_key: dict[str, list[int]] = {}
+        for place, key in enumerate(self._keys):
+            self._by_key.setdefault(key, []).append(place)
 
-    def places(self, name: str, values: Mapping[str, Any]) -> list[int]:
-        """Of a row of that description: those of the description whose variables fit, or else all of them, or else those of
-        any whose variables fit. It may hold more variables than the case."""
-        named = self._by_name.get(name, []) if name else []
-        if found := [place for place in named if self._fit(place, values)]:
+    def places(self, name: str, key: str, number: int | None, row: dict[str, Any]) -> list[int]:
+        """Of a row of that description, variables and number: those that have both. Else those of the description whose
+        variables fit, or else all of it, and those that have its variables; or else any whose variables fit. A case that
+        a row of another test is exactly of is not this one's: it stands for none that is gone."""
+        same = self._by_key.get(key, [])
+        if called := [place for place in same if name in self._names(place)]:
+            return called
+        named = (
+            [place for place in self._by_name.get(name, []) if self._is_free(place, number)] if name else []
+        )
+        fitting = [place for place in named if self._fit(place, row)] or named
+        if found := [*fitting, *(place for place in same if self._is_free(place, number))]:
             return found
-        return named or [place for place in self._near(values) if self._fit(place, values)]
+        return [
+            place
+            for place in self._near(_given(row))
+            if self._fit(place, row) and self._is_free(place, number)
+        ]
 
-    def _fit(self, place: int, values: Mapping[str, Any]) -> bool:
-        own = dict(_lasting(self._cases[place].vars))
-        return own.keys() <= values.keys() and all(_fits(value, values[key]) for key, value in own.items())
+    def _names(self, place: int) -> set[str]:
+        """What a row of a case may have for its description: our writer puts the name there."""
+        case = self._cases[place]
+        return {_line(case.description), _line(case.name)}
+
+    def _is_free(self, place: int, number: int | None) -> bool:
+        """Whether no row of another test than that has the case's description and its variables."""
+        for name in self._names(place):
+            owners = self._owners.get((name, self._keys[place]))
+            if owners is not None and (number is None or number not in owners):
+                return False
+        return True
+
+    def _fit(self, place: int, row: dict[str, Any]) -> bool:
+        """Whether a case's variables may have become those of a row; it lacks none but what a run adds."""
+        own, values = dict(_lasting(self._cases[place].vars)), dict(_lasting(_vars(row)))
+        if not own.keys() <= values.keys():
+            return False
+        if not self._found.hooked and not _option(row, "transformVars"):
+            more = {name for name, _ in _lasting(_given(row))} - own.keys()
+            if not more <= self._stored:
+                return False
+        return all(_fits(value, values[name]) for name, value in own.items())
+
+    @functools.cached_property
+    def _owners(self) -> dict[tuple[str, str], set[int | None]]:
+        """The numbers of the tests that have rows of a description and variables."""
+        found: dict[tuple[str, str], set[int | None]] = {}
+        for row in self._found.rows:
+            if not isinstance(_ours(row).get("case_id"), str):
+                found.setdefault((_described(row), _told(_given(row))), set()).add(_number(row))
+        return found
+
+    @functools.cached_property
+    def _stored(self) -> set[str]:
+        """The variables into which tests put their outputs: those after them have these, too."""
+        names = (_option(row, "storeOutputAs") for row in self._found.rows)
+        return {name for name in names if isinstance(name, str)}
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for place in range(len(self._cases)):
+            for name in self._names(place):
+                found.setdefault(name, []).append(place)
+        return found
+
+    @functools.cached_property
+    def _by_value(self) -> dict[str, dict[str, list[int]]]:
+        found: dict[str, dict[str, list[int]]] = {}
+        for place, case in enumerate(self._cases):
+            for name, value in _lasting(case.vars):
+                found.setdefault(name, {}).setdefault(_value(value), []).append(place)
+        return found
 
     def _near(self, values: Mapping[str, Any]) -> Sequence[int]:
         """The cases that have a value of these which nothing in promptfoo's file changes; all where there is none."""
@@ -391,7 +483,7 @@ def never_ran(
         every = _rows(option, file)
         rows = [
             (str(row.get("case_id")), str(row.get("name")))
-            for row in every
+            for row in every.rows
             if _outcome(row) == "not run" and not runs_now(str(row.get("case_id")), _column_in(row))
         ]
         if names := _of_these(rows, asked):
@@ -399,7 +491,7 @@ def never_ran(
                 f"{_were(names)} in {file}: go on with its run where that is (tui-eval resume), or name them (-s)"
             )
         if not _names_some(request):
-            told += _gone(root, option, file, _of_rows(cases(), _failed(option, every))[1], cases())
+            told += _gone(root, option, file, _of_rows(cases(), option, every)[1], cases())
     if request.failed_only and (words := _last_cut(Store(root), request, asked, history, runs_now)):
         told.append(words)
     return "; ".join(told)

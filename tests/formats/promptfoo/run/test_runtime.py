@@ -540,7 +540,13 @@ REWRITTEN = """
         ({"vars": {"v": "old", "n": 8}, "testCase": {"description": " edited"}}, [9]),
         ({"vars": {"password": "[REDACTED]", "v": "same"}}, [10, 11]),
         ({"vars": {"password": "[REDACTED]", "v": "same"}, "testCase": {"description": "another"}}, [11]),
-        ({"vars": {"v": '{"not": json', "n": 9, "added by a hook": 1}}, [12]),
+        (
+            {
+                "vars": {"v": '{"not": json', "n": 9, "stored": 1},
+                "testCase": {"vars": {"v": '{"not": json', "n": 9}},
+            },
+            [12],
+        ),
     ],
 )
 async def test_what_failed_in_a_file_is_found_however_promptfoo_wrote_its_variables(
@@ -552,6 +558,56 @@ async def test_what_failed_in_a_file_is_found_however_promptfoo_wrote_its_variab
     cases = reading.load(root / "promptfooconfig.yaml", load([root]), Trust()).cases
     request = RunRequest(filter_failing=str(tmp_path / "theirs.json"))
     left = by_results(list(cases), request)
+    assert [one.order for one in left] == [cases[place].order for place in found]
+
+
+_PASSED = {"success": True, "testIdx": 0, "vars": {"v": "en"}, "testCase": {"description": "greets"}}
+
+
+@pytest.mark.parametrize(
+    ("tests", "row", "found", "config"),
+    [
+        # renamed variables, and a test taken out: another has a part of its variables
+        ([{"vars": {"v": "en"}}, {"vars": {"v": "de", "w": "x"}}], {"vars": {"v": "en", "q": "bad"}}, [], {}),
+        ([{"vars": {"v": "it"}}], {"vars": {"v": "it", "q": "bad"}}, [], {}),
+        ([{"description": "greets"}], {"vars": {"v": "x"}, "testCase": {"description": "fails"}}, [], {}),
+        # what a run adds
+        ([{"vars": {"v": "it"}}], {"vars": {"v": "it", "q": "bad"}}, [0], {"extensions": ["file://hook.py:hook"]}),
+        ([{"vars": {"v": "it"}}], {"vars": {"v": "it", "q": "a"}, "testCase": {"vars": {"v": "it"}}}, [0], {}),
+        ([{"vars": {"v": "it"}}],
+         {"vars": {"v": "it", "q": "a"}, "testCase": {"options": {"transformVars": "x"}}}, [0], {}),
+        ([{"vars": {"v": "it"}}], {"vars": {"v": "it", "kept": "a"}}, [0], {}),
+        # namesakes: by variables, then by description
+        ([{"description": "greets", "vars": {"v": "en"}}],
+         {"vars": {"v": "en"}, "testCase": {"description": "fails"}}, [], {}),
+        ([{"description": "greets", "vars": {"v": "en"}}, {"description": "fails", "vars": {"v": "en"}}],
+         {"vars": {"v": "en"}, "testCase": {"description": "fails"}}, [1], {}),
+        ([{"description": "greets", "vars": {"v": "en"}}, {"description": "fails", "vars": {"v": "new"}}],
+         {"vars": {"v": "en"}, "testCase": {"description": "fails"}}, [1], {}),
+        ([{"description": "greets", "vars": {"v": ["en", "fr"]}}],
+         {"vars": {"v": "de"}, "testCase": {"description": "greets"}}, [1], {}),
+        ([{"description": "greets", "vars": {"v": "en"}}],
+         {"vars": {"v": "de"}, "testCase": {"description": "greets"}}, [], {}),
+        ([{"description": "renamed", "vars": {"v": "it"}}],
+         {"vars": {"v": "it"}, "testCase": {"description": "fails"}}, [0], {}),
+    ],
+)  # fmt: skip
+async def test_no_other_test_stands_for_one_that_failed_and_is_gone(
+    tmp_path: Path, tests: list[Any], row: dict[str, Any], found: list[int], config: dict[str, Any]
+) -> None:
+    """It was run in its place, and the run was green."""
+    root = suite(tmp_path, json.dumps({"providers": ["echo"], "prompts": ["hi"], "tests": tests}))
+    stores = {"success": True, "vars": {"v": "1"}, "testCase": {"options": {"storeOutputAs": "kept"}}}
+    rows = [
+        _PASSED if "description" in tests[0] else {**_PASSED, "testCase": {}},
+        {"success": False, "testIdx": 1, **row},
+        stores,
+    ]
+    (tmp_path / "theirs.json").write_text(
+        json.dumps({"results": {"results": rows}, "config": config}), "utf-8"
+    )
+    cases = reading.load(root / "promptfooconfig.yaml", load([root]), Trust()).cases
+    left = by_results(list(cases), RunRequest(filter_failing=str(tmp_path / "theirs.json")))
     assert [one.order for one in left] == [cases[place].order for place in found]
 
 
