@@ -137,7 +137,8 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
     `prompt` is promptfoo's prompt label; `column` the provider in whose column a row stands that has a
     provider of its own (empty: its own). `test_number` and `column_number` say which of a promptfoo
     suite's tests (each combination of variables is one) and in which of its columns it is, from 1 (0: not
-    known). `attempts` and `required` say how many executions are
+    known); `first_number` the number of its test's first combination, where it is another (0: it is the first).
+    `attempts` and `required` say how many executions are
     asked for and how many must pass. `timeout` is in seconds and covers all attempts where the
     format says so. `request_metadata` goes out with each request (neuro-san's `metadata`).
     `content_hash` changes when anything in the case does. `order` is its place in the file. `file` is the
@@ -186,6 +187,7 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
     column: str = ""
     test_number: int = 0
     column_number: int = 0
+    first_number: int = 0
     variant: str = ""
     column_name: str = ""
     named_by: str = ""

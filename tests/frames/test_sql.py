@@ -107,6 +107,21 @@ def test_what_ends_a_query_is_none_of_it(shop: DatabaseSpec, end: str) -> None:
 )  # fmt: skip
 def test_what_stands_in_texts_and_between_statements_is_kept(sql: str) -> None:
     assert bare_statement(sql) == sql
+
+
+@pytest.mark.parametrize("end", ["/* open", ";/* open", "; /* a /* b */ -- open", "-- a note\n/* c */ /*"])
+def test_a_comment_without_an_end_is_kept_for_a_database_that_refuses_it(
+    shop: DatabaseSpec, end: str
+) -> None:
+    sql = f"SELECT 1 AS a {end}"
+    assert bare_statement(sql, keep_open=True) == sql
+    assert bare_statement(sql) == "SELECT 1 AS a"  # in brackets it would be a comment to their end
+    with pytest.raises(SqlError, match="unterminated"):
+        execute(shop, sql)
+
+
+def test_a_comment_that_ends_for_sqlite_ends_no_statement() -> None:
+    assert bare_statement("SELECT 1 /* a /* b */ + 2;") == "SELECT 1 /* a /* b */ + 2"
     assert bare_statement("/* ; no end") == ""
 
 

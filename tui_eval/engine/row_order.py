@@ -67,7 +67,8 @@ class _Row(msgspec.Struct, frozen=True):
 
 def test_of(case: Case) -> tuple[Any, ...]:
     """What the combinations of one test's variables share, in all its columns."""
-    return (case.suite, case.file, case.line, case.name) if case.line else (case.suite, case.order)
+    number = case.first_number or case.test_number
+    return (case.suite, "test", number) if number else (case.suite, case.order)
 
 
 class Memory:

@@ -90,7 +90,7 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
         SqlError: one clear line.
     """
     with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
-        query, kinds = _readable(cursor, bare_statement(sql))
+        query, kinds = _readable(cursor, bare_statement(sql, keep_open=True))
         cursor.execute(query)
         frame, types = _meant(arrived(cursor.fetch_arrow()), kinds)
     return SqlResult(frame.columns, frame, _ordered(sql), types, dialect="postgres")

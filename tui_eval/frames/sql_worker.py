@@ -424,15 +424,19 @@ _SQL_PART = re.compile(
 _COMMENT_PART = re.compile(r"/\*|\*/")
 
 
-def bare_statement(sql: str) -> str:
+def bare_statement(sql: str, *, keep_open: bool = False) -> str:
     """A statement without the semicolons, blanks and comments after its last word: it can stand in brackets then.
-    Several statements stay several."""
+    Several statements stay several. `keep_open`: a comment without an end stays too, which its database is to refuse
+    (SQLite takes it)."""
     at = end = 0
     ended = False
     while found := _SQL_PART.match(sql, at):
         at = found.end()
         if found["comment"]:
-            at = _after_comment(sql, at)
+            after = _after_comment(sql, at)
+            if after is None and keep_open:
+                return sql.strip()
+            at = _after_flat_comment(sql, at) if after is None else after
         elif found["end"]:
             ended = True
         elif not found["nothing"]:
@@ -442,13 +446,19 @@ def bare_statement(sql: str) -> str:
     return sql[:end].strip()
 
 
-def _after_comment(sql: str, at: int) -> int:
-    """Where a comment ends whose beginning ends at `at`; there may be comments within it."""
+def _after_comment(sql: str, at: int) -> int | None:
+    """Where a comment ends whose beginning ends at `at`; there may be comments within it. None: nowhere."""
     depth = 1
     while depth and (found := _COMMENT_PART.search(sql, at)):
         depth += 1 if found[0] == "/*" else -1
         at = found.end()
-    return at if not depth else len(sql)
+    return None if depth else at
+
+
+def _after_flat_comment(sql: str, at: int) -> int:
+    """The same where there are none within it, as in SQLite, and the text's end ends it."""
+    end = sql.find("*/", at)
+    return len(sql) if end < 0 else end + 2
 
 
 class _Watch:

@@ -42,6 +42,7 @@ _NOT_CONTENT = {
     "column",
     "test_number",
     "column_number",
+    "first_number",
     "variant",
     "column_name",
     "named_by",

@@ -876,6 +876,38 @@ async def test_with_compat_reference_a_repeated_row_has_all_rows_before_it_in_pr
     }  # fmt: skip
 
 
+IN_ONE_LINE = """
+providers: [echo]
+prompts: ['{{q}}{% for turn in _conversation %} {{turn.output[0]}}{% endfor %}']
+tests: [{description: turn, vars: {q: [a, b]}}, {description: turn, vars: {q: c}}, {description: turn, vars: {q: d}}]
+"""
+
+
+@pytest.mark.parametrize("hook", [False, True])
+async def test_tests_of_one_line_and_one_description_are_tests_of_their_own(
+    tmp_path: Path, hook: bool
+) -> None:
+    """Only the combinations of one test's variables take turns, as promptfoo has it; so it is after a hook, too."""
+    text = f"{IN_ONE_LINE}extensions: [file://hook.py:same]\n" if hook else IN_ONE_LINE
+    code = "def same(hook, context):\n    return context\n"
+    attempts, _ = await run(suite(tmp_path, text, hook_py=code), compat="reference", attempts=2)
+    heard = {(a.vars["q"], a.attempt): a.prompt_sent for a in attempts}
+    assert heard == {
+        ("a", 1): "a", ("b", 1): "b a", ("a", 2): "a a b", ("b", 2): "b a b a",
+        ("c", 1): "c a b a b", ("c", 2): "c a b a b c", ("d", 1): "d a b a b c c", ("d", 2): "d a b a b c c d",
+    }  # fmt: skip
+
+
+async def test_generated_tests_of_one_description_are_tests_of_their_own(tmp_path: Path) -> None:
+    text = IN_ONE_LINE[: IN_ONE_LINE.index("tests:")] + "tests: file://gen.py:generate\n"
+    code = "def generate():\n    return [{'description': 'turn', 'vars': {'q': q}} for q in 'abc']\n"
+    attempts, _ = await run(suite(tmp_path, text, gen_py=code), compat="reference", attempts=2)
+    assert {(a.vars["q"], a.attempt): a.prompt_sent for a in attempts} == {
+        ("a", 1): "a", ("a", 2): "a a", ("b", 1): "b a a", ("b", 2): "b a a b", ("c", 1): "c a a b b",
+        ("c", 2): "c a a b b c",
+    }  # fmt: skip
+
+
 async def test_scripts_are_told_how_the_server_answered(tmp_path: Path) -> None:
     """As promptfoo 0.121.20 tells them: of OpenAI's models the HTTP answer, of echo that there is nothing."""
     with OpenAIServer() as server:

@@ -234,6 +234,7 @@ class CaseMaker:
         options = test.options or {}
         base = self.base(test, own, self.attempts(test, options), self.number)
         expand = self.everything and not options.get("disableVarExpansion")
+        first = self.combination + 1
         try:
             for values, matrix in combinations(test.vars, self.reading, expand=expand):
                 self._wanted_code(values)
@@ -241,6 +242,8 @@ class CaseMaker:
                 for column in cols:
                     wanted = self.wanted(test, own.vars or test.vars, column, matrix)
                     case = self.case(base, test, column, values, wanted, self.combination)
+                    if self.combination > first:
+                        case.first_number = first
                     if matrix:
                         case.variant = f"{case.variant} {matrix_name(matrix, self.reading.masked)}".strip()
                     yield case

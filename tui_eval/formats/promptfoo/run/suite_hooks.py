@@ -73,6 +73,7 @@ def with_tests(
     unused = set(range(len(before)))
     ids = identity.Ids(masker(config).text)
     result: list[Case] = []
+    firsts: dict[int, int] = {}
     for place, test in enumerate(tests):
         same = next((index for index in sorted(unused) if before[index] == test), None)
         if same is None and place in unused and before[place] not in tests:
@@ -82,7 +83,12 @@ def with_tests(
             unused.discard(same)
         for case in group:
             changed = with_test(case, test, config, trust, compat)
-            made = msgspec.structs.replace(changed, test_number=place + 1)
+            first = place + 1
+            if same is not None:
+                first = firsts.setdefault(case.first_number or case.test_number, first)
+            made = msgspec.structs.replace(
+                changed, test_number=place + 1, first_number=first if first <= place else 0
+            )
             if same is None:
                 made = msgspec.structs.replace(made, case_id=_id_of(made))
             case_id = ids.take(made.case_id)
