@@ -23,6 +23,7 @@ from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.writer import RunWriter
+from tui_eval.tui.loaders.compare_loader import Half, load_comparison
 
 
 def test_everything_passed_is_0(cli: Cli, project: Path) -> None:
@@ -555,7 +556,10 @@ def test_what_failed_in_a_file_and_is_not_here_any_more_is_no_success(cli: Cli, 
 
 
 def test_what_failed_may_pass_now_and_is_not_all_where_others_never_ran(cli: Cli, project: Path) -> None:
-    (project / "suite.yaml").write_text("agent: helper\n", "utf-8")
+    suite = "".join(f"  - {{name: c{n}, input: how much?}}\n" for n in range(4))
+    (project / "suite.yaml").write_text(f"agent: helper\ntest_cases:\n{suite}", "utf-8")
+    assert cli("run", ".").code == 0
+    whole = Store(project).find("last").name
     run = cut_run(cli, project)
     text = (project / "suite.yaml").read_text("utf-8")
     failing = text.replace(
@@ -574,7 +578,19 @@ def test_what_failed_may_pass_now_and_is_not_all_where_others_never_ran(cli: Cli
         told = cli(*command)
         assert told.code == 1, (command, told.out, told.err)
         assert command[0] == "resume" or "not all is there: others never ran" in told.out
-    assert Store(project).find("last").name != own  # of the judgement
+    judged = Store(project).find("last").name
+    assert judged != own
+    for before, after in ((run, own), (own, judged), (whole, own)):
+        told = cli("compare", before, after)
+        assert (
+            told.code == 1
+            and f"– incomplete: 3 cases never ran to the end (c1, c2, c3) in run {run}" in told.out
+        )
+    told = cli("compare", run, own, "--json")
+    assert told.code == 1 and told.json["incomplete"].startswith("3 cases never ran")
+    assert cli("compare", own, whole).code == 0  # where the second has them nothing is unknown
+    seen = load_comparison(project, *(Half(Store(project).find(name)) for name in (run, own)))
+    assert "others never ran" in seen.comparison.told
     assert cli("run", ".", "-s", "c0").code == cli("show", "last").code == 0
 
 

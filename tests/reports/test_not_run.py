@@ -17,6 +17,7 @@ from tui_eval.model import Case, Turn, Usage
 from tui_eval.reports import results
 from tui_eval.reports.console_table import RunTable
 from tui_eval.reports.export import export
+from tui_eval.store.missing_cases import BESIDE
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
@@ -26,9 +27,15 @@ from tui_eval.store.writer import PlannedCase, RunWriter
 WHY = "--fail-fast: s.yaml::n0 failed"
 
 
-def run_of(root: Path, planned: list[PlannedCase], outcomes: list[str], note: str = "") -> RunReader:
+def run_of(
+    root: Path,
+    planned: list[PlannedCase],
+    outcomes: list[str],
+    note: str = "",
+    provenance: dict[str, Any] | None = None,
+) -> RunReader:
     run_id = new_run_id()
-    info = RunInfo(id=run_id, agents=["a"], started_at=1000.0, note=note)
+    info = RunInfo(id=run_id, agents=["a"], started_at=1000.0, note=note, provenance=provenance or {})
     writer = RunWriter(Store(root).create_folder(run_id), info)
     refs = writer.plan(planned)
     for (ref, *_), one, outcome in zip(refs, planned, outcomes, strict=False):
@@ -154,6 +161,44 @@ def test_a_run_that_passed_as_far_as_it_came_is_no_success_in_junit(tmp_path: Pa
     assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "1", "2")
     (error,) = root.iter("error")
     assert error.get("message") == f"2 cases not run ({why})"
+
+
+@pytest.mark.parametrize(
+    ("provenance", "words"),
+    [
+        ({BESIDE: "1 case never ran in run x: n7"}, "The run is not whole: 1 case never ran in run x: n7"),
+        ({"missing": 2}, "The run is not whole: 2 of its cases no part has"),
+    ],
+)
+@pytest.mark.parametrize("outcome", ["passed", "failed"])
+def test_a_run_that_lacks_cases_which_it_holds_as_no_row_is_no_success_in_junit(
+    tmp_path: Path, provenance: dict[str, Any], words: str, outcome: str
+) -> None:
+    """A run of what failed before has those that never ran there, or are gone, in words alone; one that is judged again
+    those that no part has as a number."""
+    planned = [PlannedCase(case("n0"), "a", "m", 1, 1)]
+    reader = run_of(tmp_path, planned, [outcome], str(provenance.get(BESIDE, "")), provenance)
+    export(reader, tmp_path / "r.junit.xml")
+    reader.close()
+    root = ElementTree.parse(tmp_path / "r.junit.xml").getroot()
+    failures = str(int(outcome == "failed"))
+    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == [
+        "2",
+        failures,
+        "1",
+        "0",
+    ]
+    assert [one.get("message") for one in root.iter("error")] == [words]
+
+
+def test_junit_says_once_what_stands_in_the_note_too(tmp_path: Path) -> None:
+    never = "1 case never ran in run x: n7"
+    planned = [PlannedCase(case(f"n{number}"), "a", "m", 1, 1) for number in range(2)]
+    reader = run_of(tmp_path, planned, ["passed"], f"cut; {never}", {BESIDE: never})
+    export(reader, tmp_path / "r.junit.xml")
+    reader.close()
+    (error,) = ElementTree.parse(tmp_path / "r.junit.xml").getroot().iter("error")
+    assert error.get("message") == f"1 case not run (cut; {never})"
 
 
 def test_table_and_file_name_the_same_tokens_and_those_of_attempts_that_were_cut_off(tmp_path: Path) -> None:

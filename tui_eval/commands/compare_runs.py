@@ -1,5 +1,6 @@
 """`tui-eval compare RUN RUN`: regressions, fixes, flaky, new and gone cases; exit code 1 on a regression, and where a
-case that did not fail before was not run to its end in the second run."""
+case that did not fail before was not run to its end in the second run, or others never ran beside what
+it ran again (`--failed`)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from tui_eval.reports.run_comparison import (
     compare,
     document,
 )
-from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.linked import counting_folders, lacking_beside, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.summary import CaseSummary, share
@@ -59,6 +60,7 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
         for item in (item for half in halves for item in half):
             item.name = names.get(item.case_id, item.name)
     result = compare(*halves)
+    result.incomplete = _incomplete(sides[1])
     if as_json:
         say_json(document(result, [[folder.name for folder in side] for side in sides]))
     else:
@@ -69,7 +71,7 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
         say(_text(result))
     if not result.cases or result.nothing_common:
         return EXIT_NOTHING
-    return EXIT_FAILED if result.count("regressed") or result.unknown else EXIT_OK
+    return EXIT_FAILED if result.count("regressed") or result.unknown or result.incomplete else EXIT_OK
 
 
 def _folders(reference: str, other: str | None) -> list[Path]:
@@ -83,6 +85,13 @@ def _folders(reference: str, other: str | None) -> list[Path]:
 def _load(folders: Sequence[Path]) -> list[CaseSummary]:
     try:
         return load_together(folders)
+    except StoreError as error:
+        raise CommandError(str(error)) from None
+
+
+def _incomplete(folders: Sequence[Path]) -> str:
+    try:
+        return lacking_beside(folders)
     except StoreError as error:
         raise CommandError(str(error)) from None
 
@@ -134,6 +143,7 @@ def _text(result: RunComparison) -> str:
         if len(members) > len(shown):
             lines.append(f"  and {len(members) - len(shown):,} more; --json lists them all")
     lines += [f"– {words}"] if (words := result.never_ran_words) else []
+    lines += [f"– incomplete: {visible(words, newlines=False)}"] if (words := result.incomplete) else []
     (was, low, high), (now, now_low, now_high) = result.pass_rates
     lines.append(
         f"passed before {share(was)} ({share(low)}–{share(high)}), after {share(now)} "

@@ -27,7 +27,6 @@ from tui_eval.commands.run_suites import (
     code_of,
     failures_of,
     find_run,
-    gap_of,
     lacks_of,
     reasons_of,
     unread_of,
@@ -46,7 +45,7 @@ from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
-from tui_eval.store.missing_cases import never_beside
+from tui_eval.store.missing_cases import lacks_words
 from tui_eval.store.printed_commands import other_way_on, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -72,7 +71,7 @@ def show(reference: str, case_name: str | None, *, gap: bool = True) -> int:
             say(f"\n{table.totals(info.note if gap else without_gap(info), lacks_of(info))}")
             if unread_of(info):
                 return EXIT_USAGE
-            return code_of(table.sums.outcomes, gap_of(info) or never_beside(info) or None)
+            return code_of(table.sums.outcomes, lacks_words(info) or None)
         cases = with_reader.cases()
         listed = with_reader.listed(cases)
         meant = [
@@ -256,7 +255,7 @@ def follow(reference: str) -> int:
             return EXIT_FAILED
         if unread_of(reader.info()):
             return EXIT_USAGE
-        return code_of(table.sums.outcomes, gap_of(reader.info()) or never_beside(reader.info()) or None)
+        return code_of(table.sums.outcomes, lacks_words(reader.info()) or None)
     finally:
         reader.close()
 

@@ -45,7 +45,13 @@ from tui_eval.guard.paths import inside
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.model import Attempt, Outcome
 from tui_eval.reports import console_table
-from tui_eval.store.missing_cases import is_only_named, never_beside, unread_errors_of, unread_words_of
+from tui_eval.store.missing_cases import (
+    gap_of,
+    is_only_named,
+    never_beside,
+    unread_errors_of,
+    unread_words_of,
+)
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
@@ -347,12 +353,6 @@ def _check_writable(outputs: Sequence[Path]) -> None:
             check_writable(path)
         except ExportError as error:
             raise CommandError(str(error)) from None
-
-
-def gap_of(info: RunInfo) -> str | None:
-    """What a run that was merged lacks of its plan, though all that it holds has ended; None: nothing."""
-    missing = info.provenance.get("missing")
-    return f"{missing} of its cases no part has" if missing else None
 
 
 def lacks_of(info: RunInfo, unreadable: int = 0) -> str:

@@ -12,7 +12,13 @@ import msgspec
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Outcome
-from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report, why_not_run
+from tui_eval.store.missing_cases import (
+    lacks_words,
+    unread_errors_of,
+    unread_listed_of,
+    unread_report,
+    why_not_run,
+)
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import shard_words
@@ -52,7 +58,7 @@ def write(reader: RunReader, path: Path) -> None:
     """Write the run. A case that did not pass is a failure or an error with the reasons of the
     attempt that tells (`why_not`); one that did not run is skipped, and where nothing else is wrong an error of its own
     says that the run is not whole: what was not run is no success; so it is, whatever else is wrong, where files could
-    not be read. One that
+    not be read, or cases are missing that the run has no rows of. One that
     passed and asserted nothing has the property `asserted_nothing`, its suite how many do. Times are seconds
     over all attempts."""
     with open(path, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
@@ -70,7 +76,7 @@ def _pieces(reader: RunReader) -> Iterator[str]:
         left += item.outcome in (None, "cancelled")
     every = list(suites.values())
     incomplete = left > 0 and not any(one.counts["failures"] + one.counts["errors"] for one in every)
-    if incomplete or unread_errors_of(info):
+    if not_whole := incomplete or bool(unread_errors_of(info) or lacks_words(info)):
         every.append(_Counted({**dict.fromkeys(COUNTS, 0), "tests": 1, "errors": 1}))
     root = ElementTree.Element("testsuites", name=f"tui-eval {shard_words(info.provenance)}".strip())
     counts = {name: sum(one.counts[name] for one in every) for name in COUNTS}
@@ -87,7 +93,7 @@ def _pieces(reader: RunReader) -> Iterator[str]:
         for case, attempts in cases:
             yield _indented(_case(reader, info, name(case), case, attempts))
         yield "\n  </testsuite>"
-    if incomplete or unread_errors_of(info):
+    if not_whole:
         yield from _suite(_RUN, started, every[-1])
         yield _indented(_not_whole(left if incomplete else 0, info))
         yield "\n  </testsuite>"
@@ -145,7 +151,9 @@ def _case(
 def _not_whole(left: int, info: RunInfo) -> ElementTree.Element:
     element = ElementTree.Element("testcase", name="the whole run", classname=_RUN, time="0.000")
     ran = f"{left} case{'' if left == 1 else 's'} not run" + (f" ({info.note})" if info.note else "")
-    why = ". ".join(filter(None, (unread_report(info), ran if left else "")))
+    lacks = lacks_words(info)
+    beside = f"The run is not whole: {lacks}" if lacks and not (left and lacks in info.note) else ""
+    why = ". ".join(filter(None, (unread_report(info), ran if left else "", beside)))
     error = ElementTree.SubElement(element, "error", message=_plain(why), type="error")
     if listed := unread_listed_of(info):
         error.text = _plain("\n".join(one.text for one in listed))

@@ -129,6 +129,8 @@ class RunComparison(msgspec.Struct):
     """Attempts with answers from the cache, before and after, of the cases that both have."""
     never_ran: int = 0
     """How many cases of the second have no outcome on either side, since they were not run to their end."""
+    incomplete: str = ""
+    """Which cases the second, a run of what had failed, knows to have never run where these failed; empty: none."""
 
     def count(self, change: Change) -> int:
         """How many cases changed so."""
@@ -150,8 +152,11 @@ class RunComparison(msgspec.Struct):
         """What changed, in a few words, after how many regressed: how many are fixed, and how many that did not pass
         before either did so for another kind of reason; how many of all these were edited."""
         others = [f"{count:,} {name}" for name in OF_ANOTHER_KIND if (count := self.count(name))]
+        beside = "others never ran" if self.incomplete else ""
         edited = sum(self.edited(name) for name in ("regressed", "fixed", *OF_ANOTHER_KIND))
-        told = ", ".join([f"{self.count('fixed'):,} fixed", *others, *filter(None, [self.never_ran_words])])
+        told = ", ".join(
+            [f"{self.count('fixed'):,} fixed", *others, *filter(None, [self.never_ran_words, beside])]
+        )
         return f"{told} ({edited:,} {EDITED})" if edited else told
 
     def edited(self, change: Change) -> int:

@@ -15,6 +15,7 @@ import msgspec
 from tui_eval.model import JUDGED
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
+from tui_eval.store.missing_cases import never_beside
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, project_of_run
 from tui_eval.store.schema import AttemptRow, RunInfo, RunSummary, StoredCase
@@ -261,6 +262,19 @@ def _summary(case: StoredCase, rows: Sequence[AttemptRow], share: float) -> Case
         required = ceil(round(share * len(rows), 9))
         case = msgspec.structs.replace(case, attempts=len(rows), required=required)
     return summarise(case, rows)
+
+
+def lacking_beside(folders: Iterable[Path]) -> str:
+    """Which cases never ran where those failed that these runs ran again (`never_beside`), in words; empty: none.
+
+    Raises:
+        StoreError: a run cannot be read.
+    """
+    for folder in folders:
+        with closing(RunReader(folder)) as reader:
+            if words := never_beside(reader.info()):
+                return words
+    return ""
 
 
 def load_together(folders: Sequence[Path]) -> list[CaseSummary]:

@@ -225,6 +225,18 @@ def never_beside(info: RunInfo) -> str:
     return words if isinstance(words, str) else ""
 
 
+def gap_of(info: RunInfo) -> str | None:
+    """What a run that was merged lacks of its plan, though all that it holds has ended; None: nothing."""
+    missing = info.provenance.get("missing")
+    return f"{missing} of its cases no part has" if missing else None
+
+
+def lacks_words(info: RunInfo) -> str:
+    """Which cases are missing that a run holds no rows of, in words: those that no part has, or that never ran where its own
+    failed; empty: none."""
+    return gap_of(info) or never_beside(info)
+
+
 def beside_kept(infos: Iterable[RunInfo]) -> dict[str, Any]:
     """The same, as a run remembers it that stands for these."""
     words = next(filter(None, map(never_beside, infos)), "")

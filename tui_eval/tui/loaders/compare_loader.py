@@ -13,7 +13,7 @@ from tui_eval.case_names import column_label, in_any_column
 from tui_eval.model import Attempt
 from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
 from tui_eval.store.index import Index, places
-from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.linked import counting_folders, lacking_beside, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
@@ -85,7 +85,9 @@ def load_comparison(root: Path, before: Half, after: Half) -> Compared:
     """
     first, second = _with_linked(root, before, after), _with_linked(root, after, before)
     later, earlier = (other_half(root, before, after, step) is not None for step in (1, -1))
-    return Compared(first, second, compare(load_half(first), load_half(second)), later, earlier)
+    comparison = compare(load_half(first), load_half(second))
+    comparison.incomplete = lacking_beside(second.linked or [second.folder])
+    return Compared(first, second, comparison, later, earlier)
 
 
 def _with_linked(root: Path, half: Half, other: Half) -> Half:
