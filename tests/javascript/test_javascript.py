@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
+import resource
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -185,6 +187,23 @@ async def test_cancelled(host: JavaScriptHost) -> None:
     assert all(isinstance(result, asyncio.CancelledError) for result in results)
     async with asyncio.timeout(60):
         assert await host.evaluate("2", {}) == 2
+
+
+async def test_a_run_with_a_thousand_connections_has_javascript_still() -> None:
+    """select() takes no descriptor above 1,023: every assertion in JavaScript said that its process had ended."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 4096), hard), hard))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        host = JavaScriptHost(1)
+        try:
+            assert await host.evaluate("1 + 1", {}) == 2
+        finally:
+            host.close()
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_time_limit_says_so(host: JavaScriptHost) -> None:

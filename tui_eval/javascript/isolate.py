@@ -301,9 +301,11 @@ class _Process:
         received = self._received
         try:
             descriptor = self._child.stdout.fileno()
+            readable = select.poll()  # select() takes no descriptor above 1,023: a large run has more open
+            readable.register(descriptor, select.POLLIN)
             while not received.endswith(b"\n"):
                 remaining = max(0.0, deadline - time.monotonic())
-                if not select.select([descriptor], [], [], remaining)[0]:
+                if not readable.poll(math.ceil(remaining * 1000)):
                     return None
                 piece = os.read(descriptor, 1 << 20)
                 if not piece:
