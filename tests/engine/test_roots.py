@@ -94,7 +94,7 @@ async def test_what_the_app_asks_for_is_of_its_project_whatever_lies_nearer(tmp_
     project = run_requests.Project(tmp_path)
     requests = [
         run_requests.chosen(project, [case], run_requests.RunChoice()),
-        run_requests.one_attempt(project, case, run_requests.RunChoice(), None),
+        run_requests.one_attempt(project, case, None),
     ]
     for request in requests:
         active = await asyncio.to_thread(prepare, request)
