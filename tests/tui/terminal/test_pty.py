@@ -236,9 +236,13 @@ def test_hostile_text_never_steers_the_terminal(terminal, tmp_path):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("size", "most"), [((80, 24), 2_000), ((120, 40), 40_000)])
-def test_bytes_a_second_while_a_run_goes_on(terminal, tmp_path, size, most):
-    """16 cases at 50 tokens a second: 80x24 shows the list, 120x40 six panes (design.md, Budgets)."""
+@pytest.mark.parametrize(
+    ("size", "keys", "most"),
+    [((80, 24), "G", 2_000), ((80, 24), "", 5_000), ((120, 40), "", 40_000)],
+    ids=["no stream shown", "the stream under the cursor", "six panes"],
+)
+def test_bytes_a_second_while_a_run_goes_on(terminal, tmp_path, size, keys, most):
+    """16 cases at 50 tokens a second; `G` goes to a case that waits (design.md, Budgets; terminal.md)."""
     run = LiveRun(tmp_path, [f"case {number}" for number in range(64)])
     stop = threading.Event()
 
@@ -261,6 +265,7 @@ def test_bytes_a_second_while_a_run_goes_on(terminal, tmp_path, size, most):
     try:
         app = terminal(str(run.folder), size=size)
         app.until("running")
+        app.send(keys)
         app.read(2.0)
         start = time.monotonic()
         sent = len(app.read(6.0))
