@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -354,3 +356,61 @@ def test_what_shards_of_suites_with_other_settings_passed_is_left_out_after_they
     assert nothing.code == 5 and f"{every} passed last time" in nothing.err
     edit("tui_eval.yaml", "rtol: 0.5", "rtol: 0.6")(ruled)
     assert 0 < len(ran(cli, "--trust")) < every
+
+
+def cut_short(folder: Path) -> None:
+    os.truncate(folder / "run.db", 5000)
+
+
+def of_a_newer_version(folder: Path) -> None:
+    with contextlib.closing(sqlite3.connect(folder / "run.db")) as database:
+        database.execute("PRAGMA user_version = 9999")
+
+
+@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.parametrize("spoil", [cut_short, of_a_newer_version])
+def test_what_passed_before_a_run_that_cannot_be_read_runs_again_once(
+    cli: Cli, passing: Path, spoil: Callable[[Path], None], index: bool
+) -> None:
+    """Whether it passed there, too, nobody knows."""
+    cli("run", ".")
+    cli("run", ".", "-s", "costs")
+    lost = next(Store(passing).run_folders())
+    spoil(lost)
+    if not index:
+        (passing / ".tui-eval" / "index.db").unlink()
+    if index and spoil is of_a_newer_version:
+        assert ran(cli) == ["costs"]  # what it came to is in the index; what it rests on is not
+        return
+    said = f"not known is that of a run that cannot be read: {lost.name} (tui-eval runs says why)"
+    one = cli("run", ".", "--changed", "-s", "greets")
+    assert one.code == 0 and f"asks 1 that passed, too: {said}" in one.err + one.out
+    assert ran(cli) == ["costs", "says sorry"]
+    nothing = cli("run", ".", "--changed")
+    assert nothing.code == 5 and lost.name not in nothing.err
+
+
+def test_a_run_of_what_failed_says_that_a_later_one_cannot_be_read(cli: Cli, project: Path) -> None:
+    cli("run", ".")
+    cli("run", ".", "-s", "greets")
+    lost = next(Store(project).run_folders())
+    cut_short(lost)
+    said = f"not known is that of a run that cannot be read: {lost.name} (tui-eval runs says why)"
+    failed = cli("run", ".", "--failed")
+    assert failed.code == 1 and said in failed.err + failed.out
+    cli("run", ".")
+    failed = cli("run", ".", "--failed")
+    assert failed.code == 1 and said not in failed.err + failed.out
+
+
+def test_a_merged_run_is_as_old_as_its_answers(
+    cli: Cli, passing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shard in ("1/2", "2/2"):
+        cli("run", ".", "--shard", shard)
+    parts = [folder.name for folder in Store(passing).run_folders()]
+    cli("run", ".")
+    cut_short(next(Store(passing).run_folders()))
+    assert cli("merge", *parts).code == 0
+    assert ran(cli) == ALL
+    assert ran(cli) == []

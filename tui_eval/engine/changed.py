@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,17 +25,54 @@ from tui_eval.engine.fingerprints import (
 )
 from tui_eval.engine.plan import Job, databases_of
 from tui_eval.formats import format_of
+from tui_eval.guard.spelling import some_of
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.store import judged_under
-from tui_eval.store.case_state import Column, column_of
+from tui_eval.store.case_state import Column, by_column, column_of
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import CaseHistory
+from tui_eval.store.run_folders import Store, StoreError, time_in
+from tui_eval.store.schema import CaseHistory, RunSummary
 
 Provenance = Mapping[str, Any]
 
 _CODE = frozenset({"javascript", "python", "ruby"})
 """Assertions whose code is handed what the answer cost."""
+
+
+class UnreadRuns:
+    """Runs that are there and cannot be read: what they came to, and of which cases, nobody knows. A pass before one of
+    them may not be the last result; what has been run since it is."""
+
+    def __init__(self, runs: Iterable[RunSummary]) -> None:
+        now = time.time()
+        # One that is ahead of the clock is older than what has a larger id all the same.
+        self._begun = {run.id: run.started_at if run.started_at <= now else 0.0 for run in runs if run.unread}
+        self.all = list(self._begun)
+
+    def since(self, result: CaseHistory) -> list[str]:
+        """Those that may have judged its case after this result. A merged run has an id of later, and the times of its
+        parts."""
+        return [
+            run_id
+            for run_id, begun in self._begun.items()
+            if (run_id > result.run_id and time_in(run_id)) or begun > result.finished_at
+        ]
+
+    def beside(self, history: Iterable[Sequence[CaseHistory]]) -> list[str]:
+        """Those that may have judged what passed, of the cases with these results (newest first)."""
+        if not self.all:
+            return []
+        newest = (results[0] for one in history for results in by_column(one).values())
+        found = {run_id for one in newest if one.outcome == "passed" for run_id in self.since(one)}
+        return [run_id for run_id in self.all if run_id in found]
+
+
+def not_known(unread: Sequence[str]) -> str:
+    """That the results of these runs are not known, in words; empty where there are none."""
+    if not unread:
+        return ""
+    whose = "is that of a run" if len(unread) == 1 else "are those of runs"
+    return f"not known {whose} that cannot be read: {some_of(unread, 3)} (tui-eval runs says why)"
 
 
 def changed(
@@ -43,9 +81,11 @@ def changed(
     marks: Fingerprints,
     settings: VerdictSettings,
     provenance_of: Callable[[str], Provenance],
-) -> list[Job]:
+    unread: UnreadRuns,
+) -> tuple[list[Job], str]:
     """Those of the jobs that are to run, in their order: what did not pass last time, or never ran, among them. Of
-    columns that are compared with each other, and rows that hand on to later ones, all run where one does.
+    columns that are compared with each other, and rows that hand on to later ones, all run where one does. And how many
+    of them run since a run after their pass cannot be read, in words.
 
     Args:
         history: The results of each case, newest first (`Index.latest`).
@@ -56,21 +96,28 @@ def changed(
     keys = group_keys(job.case for job in jobs)
     wanted: set[str] = set()
     alone: set[int] = set()
+    in_doubt, hidden_by = 0, set[str]()
     for number, job in enumerate(jobs):
         results = [
             one
             for one in history.get(job.case.case_id, ())
             if column_of(one) == Column(job.agent, job.model or "")
         ]
-        if not _as_it_passed(job, results, marks, settings, provenance_of):
+        passed = _as_it_passed(job, results, marks, settings, provenance_of)
+        later = unread.since(results[0]) if passed else []
+        in_doubt += bool(later)
+        hidden_by.update(later)
+        if not passed or later:
             alone.add(number)
             if keys[number].joined or compares(job.case):
                 wanted.add(keys[number].text)
-    return [
+    taken = [
         job
         for number, job in enumerate(jobs)
         if number in alone or (keys[number].text in wanted and (keys[number].joined or compares(job.case)))
     ]
+    unknown = not_known([run_id for run_id in unread.all if run_id in hidden_by])
+    return taken, f"asks {in_doubt:,} that passed, too: {unknown}" if unknown else ""
 
 
 def _as_it_passed(

@@ -31,7 +31,7 @@ from tui_eval.engine.after.row_comparison import (
 )
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.cached_session import Answers
-from tui_eval.engine.changed import VerdictSettings, changed, provenance_in
+from tui_eval.engine.changed import UnreadRuns, VerdictSettings, changed, not_known, provenance_in
 from tui_eval.engine.fingerprints import Fingerprints, unlisted_data
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.places.chosen_place import check_place, check_sent
@@ -43,7 +43,6 @@ from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
 from tui_eval.guard.secrets import MASK, in_addresses, in_pairs
-from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
@@ -230,9 +229,9 @@ def prepare(
     except NothingLeft as error:
         never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
         why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)
-        raise NothingToRun(
-            f"{error}{why}{_not_known(config.root)}", problems, incomplete=bool(never)
-        ) from None
+        unknown = not_known(UnreadRuns(Index(config.root).runs()).all)
+        told = "; ".join(filter(None, (f"{error}{why}", unknown)))
+        raise NothingToRun(told, problems, incomplete=bool(never)) from None
     except SelectionError as error:  # it says what there is: cases' names may hold secrets
         hidden = KeptCases(environment.masker)
         for case in candidates(loaded, named):
@@ -245,9 +244,12 @@ def prepare(
             problems,
             incomplete=bool(never),
         )
+    unknown = ""
     if request.changed_only:
         marks, of_run = Fingerprints(config, trust), provenance_in(Store(config.root))
-        of_all, jobs = jobs, changed(jobs, latest(), marks, VerdictSettings(marks), of_run)
+        unread = UnreadRuns(Index(config.root).runs())
+        of_all = jobs
+        jobs, unknown = changed(jobs, latest(), marks, VerdictSettings(marks), of_run, unread)
         if not jobs:
             raise NothingToRun(_unchanged(of_all), problems)
     judged: list[Judged] = []
@@ -268,6 +270,8 @@ def prepare(
         stored = recall_linked(environment, Store(config.root), request.linked_to, jobs, asked, today)
         jobs, added = without_stored(jobs, asked, stored)
     never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards or jobs))
+    if named.failed_only and (runs := UnreadRuns(Index(config.root).runs())).all:
+        unknown = not_known(runs.beside(latest().get(one, ()) for one in _meant(named, loaded)))
     check_judge(request, environment, typed=request.judge)
     check_given(request.agreed, jobs, config, trust)
     check_sent(request, jobs, environment, trust)
@@ -293,7 +297,7 @@ def prepare(
     runner = active.runner
     active.tickets = runner.plan() if references is None else runner.tickets(references)
     runner.earlier = kept_beside(writer, stored, active.tickets)
-    active.note = "; ".join(filter(None, (former or _asked_with_it(added), never)))
+    active.note = "; ".join(filter(None, (former or _asked_with_it(added), never, unknown)))
     takes = environment.answers is not None and environment.answers.reads
     active.unseen = unlisted_data(jobs) if takes else ""
     writer.flush()  # who opens the run now sees what it will execute
@@ -575,11 +579,7 @@ def _never_ran(
     are not among the `jobs` that run now."""
     if not case_filters.looks_back(request):
         return ""
-    asked = msgspec.structs.replace(
-        request, cells=None, failed_only=False, filter_failing=None, filter_failing_only=None,
-        filter_errors_only=None, filter_sample=None,
-    )  # fmt: skip
-    ids = {case.case_id for case in choose(candidates(loaded, asked), asked, dict)}
+    ids = _meant(request, loaded)
 
     @functools.cache
     def by_id() -> dict[str, list[Job]]:
@@ -595,13 +595,13 @@ def _never_ran(
     return case_filters.never_ran(root, request, ids, latest(), runs_now, every)
 
 
-def _not_known(root: Path) -> str:
-    """That runs cannot be read, whose results nobody knows; empty where all can be."""
-    unread = [run.id for run in Index(root).runs() if run.unread]
-    if not unread:
-        return ""
-    whose = "is that of a run" if len(unread) == 1 else "are those of runs"
-    return f"; not known {whose} that cannot be read: {some_of(unread, 3)} (tui-eval runs says why)"
+def _meant(request: RunRequest, loaded: Sequence[Suite]) -> set[str]:
+    """The ids of the cases that a request for what failed before looks for it among."""
+    asked = msgspec.structs.replace(
+        request, cells=None, failed_only=False, filter_failing=None, filter_failing_only=None,
+        filter_errors_only=None, filter_sample=None,
+    )  # fmt: skip
+    return {case.case_id for case in choose(candidates(loaded, asked), asked, dict)}
 
 
 def new_writer(

@@ -39,6 +39,7 @@ from tui_eval.store.run_folders import (
     is_alive,
     moved_to,
     project_of_run,
+    time_in,
 )
 from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import merged_of, shard_words
@@ -126,18 +127,23 @@ class Index:
         above = parts(found, cases)
         for run in found:
             run.part_of = above.get(run.id, "")
-        known = {run.id for run in found}
-        found += [run for run in self._unread(unreadable) if run.id not in known]
+        # One that had not finished may have gone on in a newer version.
+        known = {run.id for run in found if run.state == "finished"}
+        unread = {run.id: run for run in self._unread(unreadable) if run.id not in known}
+        found = [*(run for run in found if run.id not in unread), *unread.values()]
         return sorted(found, key=lambda run: run.id, reverse=True)[:limit]
 
     def _unread(self, unreadable: Mapping[str, StoreError]) -> list[RunSummary]:
         """Runs that are there and cannot be read, with the reason as `what`; one that is just being begun
         is none of them."""
         return [
-            RunSummary(name, _state_of(why), _time_in(name), None, str(why), "", 0, 0, 0, 0, 0, None, None)
+            RunSummary(
+                name, _state_of(why), time_in(name) or _touched(folder)[0] / 1e9, None, str(why),
+                "", 0, 0, 0, 0, 0, None, None,
+            )
             for name, why in unreadable.items()
-            if not is_alive(self.store.runs_folder / name)
-        ]
+            if not is_alive(folder := self.store.runs_folder / name)
+        ]  # fmt: skip
 
     def sharing(self, run_id: str, cases: Collection[str] | None = None) -> dict[str, tuple[int, int]]:
         """The whole runs (those that add to others left out) that have cases of a run, by id, oldest first:
@@ -556,13 +562,6 @@ def _is_seen(one: Any, info: RunInfo) -> bool:
 def _went_on_after(info: RunInfo) -> str:
     given = info.provenance.get(_AFTER)
     return given if isinstance(given, str) else ""
-
-
-def _time_in(run_id: str) -> float:
-    """When a run began, by its id; 0 where that does not say."""
-    with contextlib.suppress(ValueError, OverflowError):
-        return time.mktime(time.strptime(run_id[:15], "%Y%m%d-%H%M%S"))
-    return 0.0
 
 
 def _state_of(unread: StoreError) -> Literal["damaged", "newer"]:

@@ -210,6 +210,14 @@ def new_run_id(now: float | None = None) -> str:
     return f"{stamp}-{milliseconds % 1000:03d}{secrets.token_hex(1)}"
 
 
+def time_in(run_id: str) -> float:
+    """When a run began, by its id; 0 where that does not say."""
+    with contextlib.suppress(ValueError, OverflowError):
+        begun = time.mktime(time.strptime(run_id[:15], "%Y%m%d-%H%M%S"))
+        return begun + int(run_id[16:19] or 0) / 1000
+    return 0.0
+
+
 class StartLock:
     """Held by an app from before it looks for what is at work until the run that it begins has its folder: of two that
     begin the same at once, one sees the other's."""
