@@ -124,6 +124,66 @@ def test_a_gap_is_no_success_although_all_that_ran_passed(cli: Cli, many: Path) 
     assert cli("merge", *folders).code == 0
 
 
+def test_cases_of_which_only_the_number_is_known_are_those_of_their_plan_and_only_until_they_ran(
+    cli: Cli, project: Path
+) -> None:
+    """One merge of two of three results files ended `--failed` of every suite with 1, whatever ran afterwards."""
+    (project / "suite.yaml").unlink()
+    for name, count in (("a", 6), ("b", 1)):
+        (project / name).mkdir()
+        rows = "".join(
+            f"  - {{name: {name}{n}, input: hello, expected: {{should_contain: [hi]}}}}\n"
+            for n in range(count)
+        )
+        (project / name / f"{name}.yaml").write_text(f"agent: helper\ntest_cases:\n{rows}", "utf-8")
+    files = [f"s{number}.json" for number in (1, 2, 3)]
+
+    def shards(*numbers: int) -> None:
+        for number in numbers:
+            assert cli("run", "a", "--shard", f"{number}/3", "-o", files[number - 1]).code == 0
+
+    def begin_anew(*merged: str) -> None:
+        shutil.rmtree(project / ".tui-eval")
+        assert cli("merge", *merged, "-o", "m.json").code == (0 if merged == tuple(files) else 1)
+
+    shards(3, 1, 2)  # the one that will be missing began first
+    lacked = [one["name"] for one in json.loads(Path("s3.json").read_text())["results"]]
+    never = f"but {len(lacked)} case{'s' * (len(lacked) > 1)} never ran to the end (case 1 of {len(lacked)} that no"
+    begin_anew(*files[:2])
+    told = cli("run", "a", "--failed")
+    assert told.code == 1 and never in told.err
+    assert cli("run", "b", "--failed").code == 5, "b is none of the plan"
+    for folder, code in (("a", 1), ("b", 5)):
+        assert cli("run", folder, "--filter-failing", "m.json").code == code
+    # The way on that it names.
+    assert cli("merge", *files).code == 0
+    assert cli("run", "a", "--failed").code == cli("run", ".", "--failed").code == 5
+
+    # Merged anew with what still lacks some: these are said.
+    begin_anew(files[0])
+    assert cli("merge", *files[:2]).code == 1
+    told = cli("run", "a", "--failed")
+    assert told.code == 1 and never in told.err
+
+    # They ran since, alone or with all others.
+    assert cli("run", "a", "--failed", "-s", "a0,a1,a2,a3,a4,a5").code == 1
+    assert cli("run", "a", "-s", ",".join(lacked)).code == 0
+    assert cli("run", "a", "--failed").code == cli("run", ".", "--failed").code == 5
+    begin_anew(*files[:2])
+    assert cli("run", ".").code == 0
+    assert cli("run", "a", "--failed").code == cli("run", ".", "--failed").code == 5
+
+    # A file of an earlier version does not say where its plan was looked for: any suite's may be it, until they ran.
+    for name in files:
+        document = json.loads(Path(name).read_text())
+        del document["run"]["provenance"]["paths"]
+        Path(name).write_text(json.dumps(document), "utf-8")
+    begin_anew(*files[:2])
+    assert cli("run", "b", "--failed").code == 1
+    assert cli("run", "b").code == 0
+    assert cli("run", "b", "--failed").code == 5 and cli("run", "a", "--failed").code == 1
+
+
 def test_a_gap_is_one_where_the_run_is_judged_again(cli: Cli, many: Path) -> None:
     text = (many / "a.yaml").read_text()
     (many / "a.yaml").write_text(text.replace("complain", "hello"), "utf-8")

@@ -21,10 +21,11 @@ from tui_eval.model import Case
 from tui_eval.model_ids import names_model
 from tui_eval.store.case_state import Column, column_of
 from tui_eval.store.column_names import in_columns
-from tui_eval.store.missing_cases import is_numbered
+from tui_eval.store.missing_cases import is_numbered, may_be_missing
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, is_alive
 from tui_eval.store.schema import CaseHistory
+from tui_eval.store.shard_runs import PATHS
 from tui_eval.store.summary import summarise
 from tui_eval.suites.identity import ending
 
@@ -190,10 +191,12 @@ def _of_rows(cases: list[Case], option: str, found: _Rows) -> tuple[list[Case], 
 
 
 class _Rows(NamedTuple):
-    """The rows of a results file, and whether it was written by a run with hooks, which may add any variables."""
+    """The rows of a results file, whether it was written by a run with hooks, which may add any variables, and in which
+    paths the cases of its plan were looked for, as far as it says that."""
 
     rows: list[dict[str, Any]]
     hooked: bool
+    paths: list[str]
 
 
 def _rows(option: str, file: str) -> _Rows:
@@ -203,12 +206,14 @@ def _rows(option: str, file: str) -> _Rows:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise FilterError(f"{option} {file}: cannot be read: {reason}") from None
     hooked = False
+    paths: list[str] = []
     try:
         if file.endswith(".jsonl"):
             found: Any = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:
             found = json.loads(text)
             never = _not_run(found) if isinstance(found, dict) else None
+            paths = _paths(found) if isinstance(found, dict) else []
             config = found.get("config") if isinstance(found, dict) else None
             hooked = isinstance(config, dict) and bool(config.get("extensions"))
             found = found.get("results") if isinstance(found, dict) else found
@@ -219,7 +224,7 @@ def _rows(option: str, file: str) -> _Rows:
         found = None
     if not isinstance(found, list):
         raise FilterError(f"{option} {file}: no results file (tui-eval's JSON or promptfoo's)")
-    return _Rows([row for row in found if isinstance(row, dict)], hooked)
+    return _Rows([row for row in found if isinstance(row, dict)], hooked, paths)
 
 
 def _not_run(document: dict[str, Any]) -> Any:
@@ -227,6 +232,14 @@ def _not_run(document: dict[str, Any]) -> Any:
     beside = document.get("metadata")
     ours = beside.get("tuiEval") if isinstance(beside, dict) else None
     return ours.get("not_run") if isinstance(ours, dict) else document.get("not_run")
+
+
+def _paths(document: dict[str, Any]) -> list[str]:
+    """In which paths the cases of its plan were looked for, where a file of ours has it."""
+    found: Any = document.get("run")
+    for name in ("provenance", PATHS):
+        found = found.get(name) if isinstance(found, dict) else None
+    return [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
 
 
 def _outcome(row: dict[str, Any]) -> str:
@@ -469,7 +482,7 @@ def never_ran(
     cases: Callable[[], list[Case]],
 ) -> str:
     """Which of the cases `asked` for (ids) never ran to their end in what a request looks back at, with what runs them, in
-    words; empty: none. Cases of which only the number is known count; those that run now do not: if they do not end
+    words; empty: none. Cases of which only the number is known count, where any of `asked` may be one; those that run now do not: if they do not end
     either, their own run says it. What failed in a file and is none of the `cases` that there are counts,
     too. `history` has the results by case id.
 
@@ -486,7 +499,10 @@ def never_ran(
             for row in every.rows
             if _outcome(row) == "not run" and not runs_now(str(row.get("case_id")), _column_in(row))
         ]
-        if names := _of_these(rows, asked):
+        known = {
+            str(_ours(row).get("case_id")) for row in every.rows if not is_numbered(str(row.get("name")))
+        }
+        if names := _of_these(rows, asked, len(may_be_missing(asked, known, every.paths))):
             told.append(
                 f"{_were(names)} in {file}: go on with its run where that is (tui-eval resume), or name them (-s)"
             )
@@ -564,27 +580,48 @@ def _last_cut(
     """As `never_ran`, of the last run that was cut, or lacks parts, and of which some cases have not been run since."""
     from tui_eval.store.index import Index  # late: most runs look back at none
     from tui_eval.store.printed_commands import way_on
-    from tui_eval.store.shard_runs import mending, merged_of
+    from tui_eval.store.shard_runs import mending, merged_of, paths_in
 
-    cut = [run.id for run in Index(store.root).runs() if run.never_ran and not run.linked_to]
+    def ran_since(case_id: str, column: Column | None, moment: float) -> bool:
+        """Whether a case has a result in a column (None: in any) since then, or runs now."""
+        results = [one for one in history.get(case_id, ()) if column is None or column_of(one) == column]
+        return any(one.finished_at >= moment for one in results) or (
+            column is not None and runs_now(case_id, column)
+        )
+
+    index = Index(store.root)
+    cut = [run.id for run in index.runs() if run.never_ran and not run.linked_to]
+    merged = index.merged() if cut else {}
     for run_id in cut[:_LOOKED_AT]:
         folder = store.runs_folder / run_id
-        if is_alive(folder):
-            continue
+        own = merged.get(run_id)
+        if is_alive(folder) or (own and any(own < parts for parts in merged.values())):
+            continue  # what was merged of more parts says by itself what it lacks
         rows: list[tuple[str, str]] = []
+        known: dict[str, set[Column]] = {}
+        numbered: set[Column] = set()
         with contextlib.suppress(StoreError), contextlib.closing(RunReader(folder)) as reader:
             info = reader.info()
             for case, attempts in reader.by_case():
                 column = Column(case.agent, case.model or "")
-                results = [one for one in history.get(case.case_id, ()) if column_of(one) == column]
-                if (
-                    _is_named(column, request)
-                    and summarise(case, attempts).outcome is None
-                    and not any(one.finished_at >= info.started_at for one in results)
-                    and not runs_now(case.case_id, column)
-                ):
+                if not is_numbered(case.name):
+                    known.setdefault(case.case_id, set()).add(column)
+                if not _is_named(column, request) or summarise(case, attempts).outcome is not None:
+                    continue
+                if is_numbered(case.name):
+                    numbered.add(column)
                     rows.append((case.case_id, case.name))
-            if names := _of_these(rows, asked):
+                elif not ran_since(case.case_id, column, info.started_at):
+                    rows.append((case.case_id, case.name))
+            unnamed = may_be_missing(asked, known, paths_in(info)) if numbered else []
+            # Where cases have each a column of their own, nobody knows that of one of which only the number is known.
+            exact = set().union(*known.values()) == numbered
+            unnamed = [
+                case_id
+                for case_id in unnamed
+                if any(not ran_since(case_id, one if exact else None, info.started_at) for one in numbered)
+            ]
+            if names := _of_these(rows, asked, len(unnamed)):
                 how = mending(info) if merged_of(info.provenance) else f"go on with: {way_on(run_id, info)}"
                 return f"{_were(names)} in run {run_id}: {how}"
     return ""
@@ -596,9 +633,12 @@ def _is_named(column: Column, request: RunRequest) -> bool:
     return (not request.agents or column.agent in request.agents) and (not request.models or bool(models))
 
 
-def _of_these(rows: Iterable[tuple[str, str]], asked: Collection[str]) -> list[str]:
-    """The names of those, by id and name, that are among the ids asked for, or may be: only their number is known."""
-    return list({case_id: name for case_id, name in rows if case_id in asked or is_numbered(name)}.values())
+def _of_these(rows: Iterable[tuple[str, str]], asked: Collection[str], unnamed: int) -> list[str]:
+    """The names of those, by id and name, that are among the ids asked for, and of those of which only the number is known
+    as many as may be among them."""
+    found = {case_id: name for case_id, name in rows if case_id in asked or is_numbered(name)}
+    beyond = set([case_id for case_id, name in found.items() if is_numbered(name)][unnamed:])
+    return [name for case_id, name in found.items() if case_id not in beyond]
 
 
 def _were(names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unr
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
-from tui_eval.store.shard_runs import ASKED, asked_in
+from tui_eval.store.shard_runs import ASKED, PATHS, asked_in, paths_in, shard_words
 from tui_eval.store.summary import CaseSummary, summarise, unfinished_tokens
 
 # -- Sums, averages and pass metrics of results, as nao-core 0.3.29 computes them (formats/nao.md 6).
@@ -622,5 +622,9 @@ def run_facts(info: RunInfo) -> dict[str, Any]:
         "linked_to": info.linked_to,
         "note": info.note,
         "scripted": info.scripted,
-        "provenance": {**info.provenance, **({} if (asked := asked_in(info)) is None else {ASKED: asked})},
+        "provenance": {
+            **info.provenance,
+            **({} if (asked := asked_in(info)) is None else {ASKED: asked}),
+            **({PATHS: paths} if shard_words(info.provenance) and (paths := paths_in(info)) else {}),
+        },
     }

@@ -184,14 +184,15 @@ class Index:
     def _same_answers(self, run_id: str) -> set[str]:
         """The runs that a run was merged of, and those merged of one of these, too: they have its answers, and none
         to compare them with."""
-        with self._open() as connection:
-            if connection is None:
-                return set()
-            merged = {
-                name: set(parts.split()) for name, parts in connection.execute("SELECT id, merged FROM runs")
-            }
+        merged = self.merged()
         own = merged.get(run_id, set())
         return own | {name for name, parts in merged.items() if parts & own}
+
+    def merged(self) -> dict[str, set[str]]:
+        """The runs that each run was merged of, by its id."""
+        with self._open() as connection:
+            rows = connection.execute("SELECT id, merged FROM runs").fetchall() if connection else ()
+        return {name: set(parts.split()) for name, parts in rows}
 
     def _with_agents_of(self, run_id: str) -> set[str]:
         """Runs that have a case of this one with the same agent and model."""

@@ -4,9 +4,10 @@ counts or lists cases says that they are missing. And the files that could not b
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -48,8 +49,18 @@ _NUMBERED = r"(?a)case [\d,]+ of [\d,]+ that no part has"
 
 
 def is_numbered(name: str) -> bool:
-    """Whether the name of a case stands for one of which only the number is known: it may be any."""
+    """Whether the name of a case stands for one of which only the number is known (`may_be_missing`)."""
     return re.fullmatch(_NUMBERED, name) is not None
+
+
+def may_be_missing(asked: Iterable[str], known: Collection[str], paths: Iterable[str]) -> list[str]:
+    """Those of these cases, by their ids, that may be of a plan of which only the number of the missing ones is known:
+    none that its parts have (`known`), nor one that is not under its paths. Where no path is known, or what is known is
+    not under them, any may be."""
+    places = [os.path.normpath(path) for path in paths]
+    starts = tuple(f"{place}{mark}" for place in places for mark in ("/", "::"))
+    anywhere = not places or "." in places or not all(case_id.startswith(starts) for case_id in known)
+    return [case_id for case_id in asked if case_id not in known and (anywhere or case_id.startswith(starts))]
 
 
 _MISSING = f"{FROM_FILE}missing"

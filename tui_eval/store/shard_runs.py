@@ -3,6 +3,7 @@ its parts."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ MISSING_OF = "missing_of"
 """Under which one that judges the answers of a merged run again has which run that is, where that lacks cases."""
 ASKED = "asked"
 """Under which a results file's provenance has what the run was asked with."""
+PATHS = "paths"
+"""Under which it has, where it is of a shard or of several, the paths in which the cases of the plan were looked for."""
 GIT = "git"
 """Under which it has the commit that it was of, and whether files were changed since."""
 COST_LIMIT = "cost_limit"
@@ -134,6 +137,17 @@ def asked_in(info: RunInfo) -> dict[str, Any] | None:
         return asked_of(info.options)
     shard, given = shard_of(info), info.provenance.get(ASKED)
     return shard.asked if shard is not None else given if isinstance(given, dict) else None
+
+
+def paths_in(info: RunInfo) -> list[str]:
+    """The paths from the root in which the cases of a run's plan were looked for; also of one that is known from a results
+    file, where that says it (empty: it does not)."""
+    given = info.provenance.get(PATHS)
+    return [
+        path
+        for path in (given if isinstance(given, list) else info.paths)
+        if isinstance(path, str) and not os.path.isabs(path)
+    ]
 
 
 def options_in(info: RunInfo) -> dict[str, Any]:
@@ -281,6 +295,8 @@ def provenance_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
         for key, mark in (item for info in infos for item in _mapping(info, name).items()):
             joined[key] = mark if joined.get(key, mark) == mark else other
         found[name] = {key: joined[key] for key in sorted(joined) if joined[key] is not None}
+    if paths := list(dict.fromkeys(path for info in infos for path in paths_in(info))):
+        found[PATHS] = paths
     if derived := {suite: own for info in infos for suite, own in _mapping(info, DERIVED).items()}:
         found[DERIVED] = derived
     if any(info.provenance.get("too_many_files") for info in infos):
