@@ -431,12 +431,16 @@ class DataDetails(msgspec.Struct, omit_defaults=True):
             self.settings[_NOT_FINITE] = marks
 
 
+_WRITTEN_SO = (None, "NaN", "Infinity", "-Infinity")
+"""What stands for such numbers in a record, and in a results file."""
+
+
 def _put_back(rows: list[dict[str, Any]], marks: dict[str, dict[str, list[int]]]) -> None:
     """The numbers that JSON does not have, in the columns and rows where they stood."""
     for name, places in marks.items():
         for word, at in places.items():
             for row in at:
-                if rows[row].get(name) is None:
+                if rows[row].get(name) in _WRITTEN_SO:
                     rows[row][name] = float(word)
 
 

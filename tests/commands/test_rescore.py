@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.commands.conftest import Cli, fast_samples
-from tests.servers import OpenAIServer
+from tests.servers import NaoServer, OpenAIServer, Planned
 from tui_eval.assertions.judge_input import Judgement
 from tui_eval.engine.attempt.attempt_state import keep_masked
 from tui_eval.guard.secrets import Masker
@@ -383,3 +387,89 @@ def test_what_is_not_in_a_results_file_is_not_judged_as_if_it_had_not_been_there
             rows = json.loads(Path("again.json").read_text())["results"]
             assert [row["outcome"] for row in rows] == ["passed", "error"], (mode, file)
             assert "sly_data: it is not in the results file: run the case" in rows[1]["message"]
+
+
+class _Verified(NaoServer):
+    """Answers with rows that the server verified."""
+
+    def answers(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """What it answers from now on."""
+        self.rows = list(rows)
+
+    def default(self, seen: Any) -> Planned:
+        """The rows, and nao's own expected ones."""
+        planned = super().default(seen)
+        verified = {"data": self.rows, "sql": "select n", "error": None}
+        planned.body["verification"] = {**verified, "expectedData": [], "expectedColumns": ["n"]}
+        return planned
+
+
+def _nao_answers(project: Path, backend: _Verified, sql: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A nao test, and a server that answers it with rows; its file."""
+    with closing(sqlite3.connect(project / "n.db")) as made, made:
+        made.execute("create table numbers(n)")
+        made.executemany("insert into numbers values (?)", [(n,) for n in range(1, 2001)])
+    (project / "tui_eval.yaml").write_text(
+        f"agents: {{nao: {{type: nao, url: '{backend.url}', email: a@b.co, password: secret-password}}}}\n"
+        "suites: [{path: 'tests/**', agent: nao}]\n"
+        "databases: {main: {type: sqlite, path: n.db}}\n"
+    )
+    (project / "tests").mkdir()
+    (project / "tests" / "numbers.yml").write_text(f"name: numbers\nprompt: which?\nsql: {sql}\n")
+    backend.answers(rows)
+    return "tests/numbers.yml"
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "first"),
+    [(1000, 1500, "failed"), (1500, 1000, "failed"), (1500, 1500, "passed"), (1000, 1000, "passed")],
+)
+def test_rows_that_a_results_file_lacks_are_not_judged_as_if_they_had_not_been_there(
+    cli: Cli,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+    expected: int,
+    given: int,
+    first: str,
+) -> None:
+    """1,500 rows for 1,000 passed, since 1,000 of them are in the file; it says how many there were, and keeps its
+    verdict."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with _Verified() as backend:
+        rows = [{"n": n} for n in range(1, given + 1)]
+        suite = _nao_answers(project, backend, f"select n from numbers where n <= {expected}", rows)
+        cli("run", suite, "-o", "r.json", "-o", "r.promptfoo.json")
+    (row,) = json.loads((project / "r.json").read_text())["results"]
+    cut = max(expected, given) > 1000
+    assert row["outcome"] == first and len(row["details"]["actual_data"]) == 1000
+    assert row["details"]["truncated"] == ({"expected": expected, "actual": given} if cut else False)
+    for file in ("r.json", "r.promptfoo.json"):
+        shown = cli("show", file, "numbers")
+        assert ("row count: 1500 vs 1000" in shown.out) == (first == "failed" and given == 1500), file
+        again = cli("rescore", file, "-o", "again.json")
+        (judged,) = json.loads((project / "again.json").read_text())["results"]
+        if given > 1000:
+            assert again.code == 1 and judged["outcome"] == "error", file
+            assert "only the first 1,000 rows of the answer were kept: run the case" in judged["message"]
+        else:
+            assert judged["outcome"] == first, file
+    if cut:  # of files of before, which did not say it, nobody knows
+        document = json.loads((project / "r.json").read_text())
+        del document["results"][0]["details"]["truncated"]
+        (project / "old.json").write_text(json.dumps(document))
+        assert cli("rescore", "old.json").code == 1
+        assert "whether these 1,000 rows are all of the answer" in cli("show").out
+
+
+def test_numbers_that_json_lacks_come_back_from_a_results_file(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An infinite number is a word in the file, and came back as a text."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with _Verified() as backend:
+        suite = _nao_answers(project, backend, "select 9e999 as n", [{"n": float("inf")}])
+        assert cli("run", suite, "-o", "r.json", "-o", "r.promptfoo.json").code == 0
+    for file in ("r.json", "r.promptfoo.json"):
+        again = cli("rescore", file)
+        assert again.code == 0, (file, again.out)

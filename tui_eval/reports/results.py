@@ -15,7 +15,7 @@ import msgspec
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.text import storable
-from tui_eval.model import Attempt, Case, Entry, JudgeUse, Reply, Usage, Verdict
+from tui_eval.model import Attempt, Case, DataDetails, Entry, JudgeUse, Reply, Usage, Verdict
 from tui_eval.store import column_names
 from tui_eval.store.imported.results_entries import own_content, said_tokens
 from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report, why_not_run
@@ -460,8 +460,10 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
         "reference_sql": data.reference_sql if data else _expected_sql(case),
         "verification_sql": data.verification_sql if data else None,
     }
-    if data and any(len(side or []) > DATA_ROWS for side in (data.actual, data.expected)):
-        details["truncated"] = True
+    if data and (cut := _rows_cut(data)) is not None:
+        details["truncated"] = cut
+    if data and (not_finite := data.settings.get("not_finite")):
+        details["not_finite"] = not_finite
     if attempt.error is not None and attempt.response_text and _unanswered(attempt):
         details["unanswered"] = True
     if attempt.output is not None:
@@ -605,6 +607,19 @@ def _tool_calls(transcript: list[Entry]) -> list[dict[str, Any]]:
 def _expected_sql(case: Case) -> str | None:
     """The expected query, which stands in its result also where no answer came."""
     return format_of(case.format).expected_query(case)
+
+
+def _rows_cut(data: DataDetails) -> Any:
+    """How many rows each side had where the file has not all of them; False where one could think so. The record
+    itself may have the first ones alone, and say how many there were."""
+    said = data.settings.get("truncated")
+    if said and not isinstance(said, dict):
+        return True
+    sides = {"expected": len(data.expected or ()), "actual": len(data.actual or ())}
+    whole_ = {side: max(count, int((said or {}).get(side) or 0)) for side, count in sides.items()}
+    if any(whole_[side] > min(count, DATA_ROWS) for side, count in sides.items()):
+        return whole_
+    return False if DATA_ROWS in sides.values() else None
 
 
 def _cut(rows_: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:

@@ -233,8 +233,12 @@ def recorded_rows(attempt: Attempt, columns: list[str]) -> RowsAnswer | None:
         return read_answer(replies[-1], columns)[0]
     if data is None or data.actual is None:
         return None
-    if isinstance(kept := data.settings.get("truncated"), dict) and kept.get("actual") != len(data.actual):
+    kept, count = data.settings.get("truncated"), f"{len(data.actual):,}"
+    if isinstance(kept, dict) and kept.get("actual") != len(data.actual):
+        raise CannotJudge(f"only the first {count} rows of the answer were kept: run the case", "no-rows")
+    if kept and not isinstance(kept, dict):
         raise CannotJudge(
-            f"only the first {len(data.actual):,} rows of the answer were kept: run the case", "no-rows"
+            f"the results file does not say whether these {count} rows are all of the answer: run the case",
+            "no-rows",
         )
     return RowsAnswer(rows=data.actual, sql=data.verification_sql)

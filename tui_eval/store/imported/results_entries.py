@@ -429,8 +429,30 @@ def _data(details: dict[str, Any]) -> DataDetails | None:
         comparison=_text(details.get("comparison")) or None,
         reference_sql=_text(details.get("reference_sql")) or None,
         verification_sql=_text(details.get("verification_sql")) or None,
-        settings={"truncated": True} if details.get("truncated") else {},
+        settings={**_truncated(details, actual), **_not_finite(details)},
     )
+
+
+_ROWS_OF_BEFORE = 1000
+"""At which earlier versions cut rows, without a word."""
+
+
+def _truncated(details: dict[str, Any], actual: Sequence[Any] | None) -> dict[str, Any]:
+    """How many rows there were where the file has not all of them; True where it does not say it."""
+    said = details.get("truncated")
+    if said is None and actual is not None and len(actual) == _ROWS_OF_BEFORE:
+        return {"truncated": True}
+    counts = {
+        side: figures.count(_mapping(said).get(side), f"{side} rows") for side in ("expected", "actual")
+    }
+    if all(count is not None for count in counts.values()):
+        return {"truncated": counts}
+    return {"truncated": True} if said else {}
+
+
+def _not_finite(details: dict[str, Any]) -> dict[str, Any]:
+    """Where numbers stood that JSON does not have."""
+    return {"not_finite": said} if isinstance(said := details.get("not_finite"), dict) else {}
 
 
 def _converted(values: Any, kind: type[T], **always: Any) -> list[T]:
