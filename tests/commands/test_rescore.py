@@ -216,6 +216,42 @@ def test_the_tokens_of_a_turn_without_text_are_in_a_results_file_too(
     assert told("third.json") == wanted
 
 
+@pytest.mark.parametrize("name", ["r.json", "r.promptfoo.json"])
+def test_figures_that_only_some_replies_have_in_their_metadata_are_summed_in_a_results_file_too(
+    cli: Cli, project: Path, name: str
+) -> None:
+    """The metadata of one reply took the usage and the calls of all others away: the budget passed."""
+    (project / "bot.py").write_text(
+        "SAID = {\n"
+        "    'meta': {'reply': 'a', 'input_tokens': 100, 'tool_call_count': 3},\n"
+        "    'usage': {'reply': 'b', 'usage': {'input_tokens': 900, 'output_tokens': 10}, 'tools_used': ['c', 'd']},\n"
+        "    'both': {'reply': 'c', 'usage': {'output_tokens': 7}, 'input_tokens': 5, 'tool_calls': ['e']},\n"
+        "}\n"
+        "def ask(message, session): return SAID[message]\n"
+    )
+    (project / "tui_eval.yaml").write_text("agents:\n  bot: {type: python, function: 'bot.py:ask'}\n")
+    (project / "suite.yaml").write_text(
+        "agent: bot\ntest_cases:\n"
+        "  - {name: sent, messages: [meta, usage, both], expected: {max_input_tokens: 1004}}\n"
+        "  - {name: got, messages: [both, usage, meta], expected: {max_output_tokens: 16}}\n"
+        "  - {name: calls, messages: [meta, usage, both], expected: {max_tool_calls: 5}}\n"
+    )
+    wanted = {
+        "sent": "max_input_tokens: 1005 > 1004",
+        "got": "max_output_tokens: 17 > 16",
+        "calls": "max_tool_calls: 6 > 5 (2 named in tools_used; tool_call_count says 3)",
+    }
+    assert cli("run", ".", "--trust", "-o", "own.json", "-o", name).code == 1
+    assert cli("rescore", name, "-o", "again.json").code == 1
+    for file in ("own.json", "again.json"):
+        rows = json.loads(Path(file).read_text())["results"]
+        assert {row["name"]: row["message"] for row in rows} == wanted
+        assert [row["tool_call_count"] for row in rows] == [6, 6, 6]
+    rows = json.loads(Path("own.json").read_text())["results"]
+    assert [(row["usage"]["input_tokens"], row["usage"]["output_tokens"]) for row in rows] == [(1005, 17)] * 3
+    assert "Tokens:  3,015 input / 51 output" in cli("run", ".", "--trust", "--report", "classic").out
+
+
 def test_masked_text_keeps_the_verdict_of_then() -> None:
     masker = Masker(["s3cr3t-value"])
     old = Verdict("should_contain", True, expected="•••", reason="there", score=1.0, turn=1)

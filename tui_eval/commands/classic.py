@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tui_eval.commands.output import say, warn
 from tui_eval.commands.progress import Progress
 from tui_eval.engine.plan import Job
+from tui_eval.guard import figures
 from tui_eval.guard.text import visible
 from tui_eval.model import Attempt
 
@@ -170,23 +171,13 @@ def failures_of(attempt: Attempt) -> list[str]:
 
 
 def tokens_of(attempt: Attempt) -> tuple[int, int]:
-    """Input and output tokens: what the agent's metadata says (the guide's contract), else its usage."""
-    usage = attempt.usage
-    named = {
-        "input_tokens": usage.input_tokens if usage else None,
-        "output_tokens": usage.output_tokens if usage else None,
-    }
-    for key in named:
-        said = [
-            value
-            for reply in attempt.replies
-            if reply.metadata
-            and isinstance(value := reply.metadata.get(key), int)
-            and not isinstance(value, bool)
-        ]
-        if said:
-            named[key] = sum(said)
-    return named["input_tokens"] or 0, named["output_tokens"] or 0
+    """Input and output tokens: reply by reply what its metadata says (the guide's contract), else its usage."""
+    totals: list[int] = []
+    for kind in ("input_tokens", "output_tokens"):
+        said = [(reply.metadata or {}).get(kind) for reply in attempt.replies]
+        said = [one if isinstance(one, int) and not isinstance(one, bool) else None for one in said]
+        totals.append(figures.tokens_said(said, attempt.replies, attempt.usage, kind)[0] or 0)
+    return totals[0], totals[1]
 
 
 def running(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeGuard
@@ -103,6 +103,29 @@ def reported_tools(metadata: Mapping[str, Any] | None) -> tuple[list[str], int |
     return tools(given.get("tools_used")), counted if type(counted) is int and counted >= 0 else None
 
 
+def calls_seen(replies: Iterable[Reply], transcript: Iterable[Entry]) -> list[int]:
+    """How many tool calls a transcript has before each reply, and at the end how many come after the last."""
+    turns = [entry.turn for entry in transcript if entry.kind == "tool_call"]
+    found: list[int] = []
+    for reply in replies:
+        left = [turn for turn in turns if turn > reply.turn]
+        found.append(len(turns) - len(left))
+        turns = left
+    return [*found, len(turns)]
+
+
+def tool_calls(replies: Sequence[Reply], transcript: Iterable[Entry]) -> int | None:
+    """The tool calls of a conversation: reply by reply those that were seen, that its metadata names or that it counts,
+    whichever are the most. None where that is no count any more."""
+    *seen, after = calls_seen(replies, transcript)
+    calls: list[int | None] = [after]
+    for reply, known in zip(replies, seen, strict=True):
+        said = reply.metadata if isinstance(reply.metadata, dict) else {}
+        counted = count(said.get("tool_call_count"), "tool calls")
+        calls.append(max(known, counted or 0, len(tools(said.get("tools_used")))))
+    return total(calls, "tool calls")
+
+
 def tool_name(entry: Any) -> str:
     """The name of one tool; "" where none is said."""
     if isinstance(entry, Mapping):
@@ -129,6 +152,22 @@ def tokens(given: int | None, answered: int | None, name: str = "tokens") -> int
     if given is None or answered is None:
         return count(answered if given is None else given, name)
     return count(given + answered, name)
+
+
+def tokens_said(
+    said: Sequence[Any], replies: Sequence[Reply], whole: Usage | None, kind: str
+) -> tuple[Any, list[int]]:
+    """Tokens of a conversation whose replies may say them in their metadata (`said`, None where one does not), where
+    others have a usage; `whole` is the usage of all. And the turns of which nothing is known, where others are."""
+    used = [getattr(reply.usage, kind) if reply.usage is not None else None for reply in replies]
+    known = getattr(whole, kind) if whole is not None else None
+    counts = [own if given is None else given for given, own in zip(said, used, strict=True)]
+    # What no reply has as its own: of a turn that was not answered.
+    more = max(0, (known or 0) - sum(filter(None, used)))
+    silent = [reply.turn for reply, one in zip(replies, counts, strict=True) if one is None]
+    if all(given is None for given in said):
+        return known, [] if known is None or more else silent
+    return sum(filter(None, counts)) + more, [] if more else silent
 
 
 def total_amount(amounts: Iterable[float | None], name: str) -> float | None:

@@ -150,6 +150,7 @@ async def test_what_is_reported_in_another_shape_is_unknown_and_not_absent(
         {"metadata": {}, "usage": {}, "tool_calls": []},
         {"usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}},
         {"usage": {"total_tokens": 3}, "input_tokens": 1, "output_tokens": 2},
+        {"usage": {"input_tokens": 1, "total_tokens": 3}, "output_tokens": 2},
         {"usage": {"total_tokens": 0}},
         {"usage": {"seconds": 2, "cached_tokens": 9}},
     ],

@@ -125,9 +125,10 @@ async def test_after_each_turn_stands_what_the_assertions_say_so_far(project) ->
       {text: one, response: {text: {keywords: one, gist: "says one"}}},
       {text: two, response: {text: {keywords: never}}}]}
     """
-    guide = SUITE.replace('["three"]', '["three", "one"]')
+    guide = SUITE.replace('["three"]}', '["three", "one"], max_output_tokens: 15}')
+    script = SCRIPT.replace('"}\n', '", usage: {input: 9, output: 9}}\n')
     config = "agents:\n  helper: {type: scripted, script: agent.script.yaml}\njudge: helper\n"
-    root = project(suite=guide, script=SCRIPT, config=config, **{"net.hocon": suite})
+    root = project(suite=guide, script=script, config=config, **{"net.hocon": suite})
 
     async def step_through(path: str, turns: int) -> list[str]:
         client = EngineClient(root)
@@ -152,8 +153,10 @@ async def test_after_each_turn_stands_what_the_assertions_say_so_far(project) ->
     assert await step_through("suite.yaml", 3) == [
         'later: not yet: should_contain "three"',
         'later: so far yes: should_contain "one"',
+        "later: so far yes: max_output_tokens 15",
         'later: not yet: should_contain "three"',
         'later: not yet: should_contain "one"',
+        "later: not yet: max_output_tokens 15",
     ]
     assert await step_through("net.hocon", 2) == [
         'passed: turn 1: keywords "one"',

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tui_eval.assertions import JudgeInput, Reports
 from tui_eval.formats import judge
+from tui_eval.guard.figures import tool_calls, usage_sum
 from tui_eval.model import Assertion, Case, Entry, Reply, Turn, Usage
 
 ABLE = Reports(tokens=True, tools=True, metadata=True)
@@ -220,3 +222,84 @@ async def test_a_limit_that_is_no_number_is_an_error() -> None:
     judgement = await judged({"max_tool_calls": "two"}, "hi", {"tool_call_count": 1})
     assert judgement.outcome == "error"
     assert judgement.message == "max_tool_calls: the limit 'two' is not a number"
+
+
+def said(turn: int, usage: int | None = None, /, **metadata: Any) -> Reply:
+    return Reply(turn, "hi", metadata=metadata or None, usage=None if usage is None else Usage(usage, 1))
+
+
+async def of_turns(key: str, limit: int, *replies: Reply, calls: tuple[int, ...] = (), compat: Any) -> Any:
+    """A conversation; `calls` are the turns in which the transcript has a tool call."""
+    case = case_of({key: limit}, len(replies))
+    used = usage_sum(reply.usage for reply in replies)
+    seen = [Entry(turn, "tool_call", name="t") for turn in calls]
+    return await judge(JudgeInput(case, list(replies), seen, ABLE, used, len(seen), compat=compat))
+
+
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+async def test_tokens_count_where_each_reply_has_them(compat: str) -> None:
+    """One reply that said them in its metadata took those of all others away: 100 ≤ 500."""
+    for replies in (
+        [said(1, input_tokens=100), said(2, 900)],
+        [said(1, 100, input_tokens=100), said(2, 900)],
+        [said(1, 900), said(2, input_tokens=100)],
+        [said(1, 900), said(2, 7, input_tokens=100)],
+        [said(1, 900, input_tokens=None, escalated=True), said(2, input_tokens=100)],
+    ):
+        judgement = await of_turns("max_input_tokens", 500, *replies, compat=compat)
+        assert judgement.message == "max_input_tokens: 1000 > 500"
+    silent = await of_turns("max_input_tokens", 500, said(1, 300), said(2), said(3), compat=compat)
+    assert silent.verdicts[0].reason == "300 ≤ 500 (turns 2, 3: the agent did not report it, counted as 0)"
+
+
+CALLS = {
+    "named without a count": (
+        [said(1, tool_call_count=3), said(2, tools_used=["c", "d"])],
+        (),
+        5,
+        3,
+        "2 named in tools_used; tool_call_count says 3",
+    ),
+    "named beyond a count": (
+        [
+            said(1, tool_call_count=5, tools_used=["a"]),
+            said(2, tool_call_count=0, tools_used=["b", "c", "d"]),
+        ],
+        (),
+        8,
+        5,
+        "3 named in tools_used; tool_call_count says 5",
+    ),
+    "seen, then named": (
+        [said(1), said(2, tools_used=["c", "d"])],
+        (1, 1),
+        4,
+        2,
+        "2 named in tools_used; no count was reported",
+    ),
+    "seen, then counted": ([said(1), said(2, tool_call_count=1)], (1, 1), 3, 3, ""),
+    "seen beyond a count, then named": (
+        [said(1, tool_call_count=1), said(2, tools_used=["c"])],
+        (1, 1),
+        3,
+        1,
+        "2 seen, 1 named in tools_used; tool_call_count says 1",
+    ),
+    "seen in a turn without a reply": ([said(1, tool_call_count=1)], (1, 2, 2), 3, 3, ""),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_calls_count_where_each_reply_has_them(name: str) -> None:
+    """The most of three sums over the conversation was lower than what its replies come to."""
+    replies, calls, all_of_them, theirs, why = CALLS[name]
+    note = f" ({why})" if why else ""
+    judgement = await of_turns("max_tool_calls", all_of_them - 1, *replies, calls=calls, compat="documented")
+    assert judgement.message == f"max_tool_calls: {all_of_them} > {all_of_them - 1}{note}"
+    judgement = await of_turns("max_tool_calls", all_of_them, *replies, calls=calls, compat="documented")
+    assert judgement.verdicts[0].reason == f"{all_of_them} ≤ {all_of_them}{note}"
+    # The guide's harness takes its count, and no names.
+    judgement = await of_turns("max_tool_calls", -1, *replies, calls=calls, compat="reference")
+    assert judgement.message == f"max_tool_calls: {theirs} > -1"
+    entries = [Entry(turn, "tool_call") for turn in calls]
+    assert tool_calls(replies, entries) == all_of_them, "the Tools column says the same"

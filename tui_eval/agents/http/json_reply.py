@@ -101,7 +101,7 @@ def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tu
     if isinstance(metadata, dict):
         reply.metadata = metadata
     usage = _part(value, paths.usage, "usage")
-    reply.usage = usage_from(usage) if isinstance(usage, dict) else usage_from(reply.metadata or {})
+    reply.usage = _usage_of(usage, reply.metadata or {})
     _tell_uncounted(usage, reply)
     if isinstance(value, dict):
         for key in ("structure", "sly_data"):
@@ -183,6 +183,18 @@ def usage_from(value: dict[str, Any]) -> Usage | None:
         _count(value, _CACHED, "cached tokens"),
     )
     return None if usage.input_tokens is None and usage.output_tokens is None else usage
+
+
+def _usage_of(given: Any, metadata: dict[str, Any]) -> Usage | None:
+    """The counts of a `usage`, and those that it lacks where the metadata has them."""
+    usage = usage_from(given) if isinstance(given, dict) else None
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        beside = usage_from(metadata)
+        if usage is None or beside is None:
+            return usage or beside
+        usage.input_tokens = beside.input_tokens if usage.input_tokens is None else usage.input_tokens
+        usage.output_tokens = beside.output_tokens if usage.output_tokens is None else usage.output_tokens
+    return usage
 
 
 def _tell_uncounted(usage: Any, reply: Reply) -> None:

@@ -85,12 +85,15 @@ class ByHand:
         known = msgspec.structs.replace(
             job.case, turns=job.case.turns[:turn], assertions=[] if last else job.case.assertions
         )
+        usage, cost = self._collector.usage()
         evidence = JudgeInput(
             case=known,
             replies=list(self._collector.replies),
             transcript=self._collector.entries,
             capabilities=Reports(True, True, True, True, True),
+            usage=usage,
             tool_call_count=self._collector.tool_calls,
+            cost=cost,
             compat=job.compat,
             unknown=self._collector.unknown_figures,
             services=JudgeServices(

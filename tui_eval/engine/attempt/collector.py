@@ -342,6 +342,8 @@ class Collector:
             reply.latency_ms = round(spent, 1)
         if reply.turn == 0:
             reply.turn = self.turn
+        if reply.usage is None and reply.turn in self._usage:
+            reply.usage = self._usage[reply.turn][0]
         if reply.text and not self._said(reply.text):
             # Nothing was streamed, or what was streamed is not the reply as the protocol states it.
             streamed = self._streamed_with(reply.text)

@@ -108,14 +108,10 @@ def finished(
 
 
 def _tool_calls(collector: Collector) -> int:
-    """Calls seen in the transcript, else those a reply's metadata counts (the guide's contract)."""
-    if collector.tool_calls:
+    """Calls seen in the transcript, and where a reply's metadata has more (the guide's contract) those of it."""
+    if not any([reply.metadata for reply in collector.replies]):
         return collector.tool_calls
-    counts: list[int | None] = []
-    for reply in collector.replies:
-        if isinstance(reply.metadata, dict):
-            counts.append(figures.count(reply.metadata.get("tool_call_count"), "tool calls"))
-    return (figures.total(counts, "tool calls") or 0) if counts else 0
+    return figures.tool_calls(collector.replies, collector.entries) or 0
 
 
 def mask(attempt: Attempt, environment: RunContext) -> Attempt:

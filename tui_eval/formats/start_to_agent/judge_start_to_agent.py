@@ -1,7 +1,7 @@
 """StartToAgent's `expected`: failure texts as the guide's harness prints them (seed 001).
 
-Content is judged on the last reply; tools, calls and tokens on the whole conversation; metadata is
-the last reply's over earlier ones'. What the agent's type cannot report at all is an error; what
+Content is judged on the last reply; tools, calls and tokens on the whole conversation, each reply's where that
+reply has them; metadata is the last reply's over earlier ones'. What the agent's type cannot report at all is an error; what
 it can report but left out counts as the guide's default (0, false, none), said in the reason of a
 pass. `compat: reference` has the guide's harness to the letter: defaults always, unknown keys
 ignored.
@@ -16,7 +16,7 @@ from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import verdict_of
 from tui_eval.guard import figures
-from tui_eval.model import Assertion, Evidence, Usage, Verdict
+from tui_eval.model import Assertion, Evidence, Verdict
 
 _GUIDE_ORDER = {
     key: place
@@ -66,7 +66,9 @@ def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> V
         able = evidence.capabilities.tools or evidence.reference
         return _limit(assertion, total, able, "tool calls", evidence.unknown, note)
     if kind in ("max_input_tokens", "max_output_tokens"):
-        return _limit(assertion, *_tokens(evidence, kind.removeprefix("max_")), evidence.unknown)
+        total, note = _tokens(evidence, kind.removeprefix("max_"))
+        able = evidence.capabilities.tokens or evidence.reference
+        return _limit(assertion, total, able, "tokens", evidence.unknown, passing=note)
     return _behaviour(assertion, evidence)
 
 
@@ -139,31 +141,37 @@ def _tools_used(assertion: Assertion, evidence: JudgeInput) -> Verdict:
 
 
 def _tool_calls(evidence: JudgeInput) -> tuple[int | float | None, str]:
-    """How many calls there were, and where that is not what the agent counts itself why: it counts fewer, or none, than
-    it names or than were seen (*ours*: for the guide's harness the count alone counts)."""
-    given = _summed(evidence, "tool_call_count")
-    calls = evidence.tool_call_count
-    if calls is None:
-        # No count came, so the calls themselves are counted.
-        calls = sum(entry.kind == "tool_call" for entry in evidence.transcript) or None
+    """How many calls there were, and where that is not what the agent counts itself why: a reply counts fewer, or none,
+    than it names or than were seen (*ours*: for the guide's harness the count alone counts)."""
+    replies, given = evidence.replies, _said(evidence, "tool_call_count")
+    *seen, after = figures.calls_seen(replies, evidence.transcript)
+    after = max(after, (evidence.tool_call_count or 0) - sum(seen))
+    counts = [*(calls if said is None else said for calls, said in zip(seen, given, strict=True)), after]
+    told = [said for said in given if said is not None]
+    known = bool(told) or evidence.tool_call_count is not None
     if evidence.reference:
-        return calls if given is None else given, ""
-    named = sum(len(figures.tools((reply.metadata or {}).get("tools_used"))) for reply in evidence.replies)
-    most = max(named, calls or 0)
-    if most <= (given or 0) or (given is None and named <= (calls or 0)):
-        return calls if given is None else given, ""
-    where = "named in tools_used" if named == most else "seen"
-    return most, f"{where}; " + (
-        "no count was reported" if given is None else f"tool_call_count says {given}"
-    )
+        return sum(counts) if known or any(counts) else None, ""
+    added: dict[str, int] = {}
+    for place, reply in enumerate(replies):
+        named = len(figures.tools((reply.metadata or {}).get("tools_used")))
+        most = max(named, seen[place])
+        if most > counts[place]:
+            counts[place] = most
+            where = "named in tools_used" if named == most else "seen"
+            added[where] = added.get(where, 0) + most
+    total = sum(counts)
+    if not added:
+        return total if known or total else None, ""
+    parts = [where if many == total else f"{many} {where}" for where, many in added.items()]
+    said = f"tool_call_count says {sum(told)}" if told else "no count was reported"
+    return total, f"{', '.join(parts)}; {said}"
 
 
-def _tokens(evidence: JudgeInput, name: str) -> tuple[Any, bool, str]:
-    total = _summed(evidence, name)
-    if total is None:
-        usage = evidence.usage or Usage()
-        total = usage.input_tokens if name == "input_tokens" else usage.output_tokens
-    return total, evidence.capabilities.tokens or evidence.reference, "tokens"
+def _tokens(evidence: JudgeInput, name: str) -> tuple[Any, str]:
+    """How many tokens there were, and a note on the turns that do not say."""
+    total, silent = figures.tokens_said(_said(evidence, name), evidence.replies, evidence.usage, name)
+    turns = f"turn{'s' * (len(silent) > 1)} {', '.join(map(str, silent))}"
+    return total, f"{turns}: {_LEFT_OUT} 0" if silent and total is not None else ""
 
 
 def _limit(
@@ -173,8 +181,9 @@ def _limit(
     what: str,
     unknown: Mapping[str, str],
     counted: str = "",
+    passing: str = "",
 ) -> Verdict:
-    """`counted` says where the total is from, if not from the agent's own count."""
+    """`counted` says where the total is from, if not from the agent's own count; `passing` what a pass rests on."""
     kind, limit = assertion.type, assertion.value
     if total is None and not reportable:
         raise CannotJudge(f"{kind}: this type of agent does not report {what}", "not-reported")
@@ -185,7 +194,7 @@ def _limit(
     if actual <= limit and said:
         raise CannotJudge(f"{kind}: {said}", "not-reported")
     told = seen.budget(kind.removeprefix("max_").replace("_", " "), actual, "<=", limit)
-    note = f" ({counted})" if counted else f" ({_LEFT_OUT} 0)" if total is None else ""
+    note = f" ({_LEFT_OUT} 0)" if total is None else f" ({words})" if (words := counted or passing) else ""
     if actual > limit:
         reason = f"{kind}: {actual} > {limit}{note if counted else ''}"
         return verdict_of(assertion, False, reason, told, actual=actual)
@@ -236,18 +245,17 @@ def metadata_of(evidence: JudgeInput) -> dict[str, Any]:
     return merged
 
 
-def _summed(evidence: JudgeInput, name: str) -> int | float | None:
-    said = [reply.metadata.get(name) for reply in evidence.replies if reply.metadata]
+def _said(evidence: JudgeInput, name: str) -> list[int | float | None]:
+    """What each reply's metadata says under this name; None where it does not."""
+    said = [(reply.metadata or {}).get(name) for reply in evidence.replies]
     if evidence.reference:
-        counts = [value for value in said if isinstance(value, int | float)]
-        return sum(counts) if counts else None
-    counts = [value for value in said if value is not None]
-    for value in counts:
-        if figures.count(value, name) is None:
+        return [value if isinstance(value, int | float) else None for value in said]
+    for value in said:
+        if value is not None and figures.count(value, name) is None:
             raise CannotJudge(
                 f"{name}: the agent's metadata says {str(value)[:40]!r}, which is no count", "not-reported"
             )
-    return sum(counts) if counts else None
+    return said
 
 
 def _reportable(assertion: Assertion, evidence: JudgeInput, found: Any, able: bool, what: str) -> None:
