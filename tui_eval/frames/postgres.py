@@ -9,13 +9,14 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.extras import adding
 from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line
-from tui_eval.frames.sql_worker import SqlResult, bare_statement
+from tui_eval.frames.sql_worker import SqlResult, bare_statement, distinct_names, statement_parts
 from tui_eval.frames.value_texts import duck_text
 
 if TYPE_CHECKING:
@@ -61,14 +62,14 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
         try:
             opened = dbapi.connect(database.url)
         except Exception as problem:
-            said = _PREFIX.sub("", one_line(problem).replace("got external error: ", ""))
-            raise NoDatabase(f"database {database.name!r} cannot be reached: {said}") from None
+            raise NoDatabase(f"database {database.name!r} cannot be reached: {_said(problem)}") from None
         with opened as connection, connection.cursor() as cursor:
             if database.schema:  # as nao's client does
                 path = database.schema.replace("'", "''")
                 cursor.execute(f"SELECT set_config('search_path', '{path}', false)")
                 arrived(cursor.fetch_arrow())
             cursor.execute("SET default_transaction_read_only = on")
+            cursor.execute("SET standard_conforming_strings = on")  # as queries are read here
             cursor.execute(f"SET statement_timeout = {max(1, int(timeout * 1000))}")
             connection.commit()
             try:
@@ -78,9 +79,14 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
     except SqlError:
         raise
     except Exception as problem:
-        said = one_line(problem).replace("got external error: ", "")
+        said = _said(problem)
         # PostgreSQL ends a query by itself, and says so in its own words.
-        raise (TooLate if "statement timeout" in said else SqlError)(_PREFIX.sub("", said)) from None
+        raise (TooLate if "statement timeout" in said else SqlError)(said) from None
+
+
+def _said(problem: Exception) -> str:
+    """The server's own words in an error of the driver."""
+    return _PREFIX.sub("", one_line(problem).replace("got external error: ", ""))
 
 
 def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threading.Event | None) -> SqlResult:
@@ -89,39 +95,143 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
     Raises:
         SqlError: one clear line.
     """
+    query = _only_a_query(bare_statement(sql, keep_open=True))
     with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
-        query, kinds = _readable(cursor, bare_statement(sql, keep_open=True))
-        cursor.execute(query)
-        frame, types = _meant(arrived(cursor.fetch_arrow()), kinds)
-    return SqlResult(frame.columns, frame, _ordered(sql), types, dialect="postgres")
+        lowered = _lower(cursor)
+        try:
+            _declare(cursor, query)
+            columns = _columns(cursor, query)
+            cursor.execute(columns.query)
+            frame = arrived(cursor.fetch_arrow())
+        except Exception as problem:
+            if lowered and _DENIED.search(str(problem)):
+                raise SqlError(
+                    f"{_said(problem)} (asked as {_READER}, as {lowered} is a superuser)"
+                ) from None
+            raise
+        frame.columns = columns.names
+        frame, types = _meant(frame, columns.kinds)
+    return SqlResult(columns.names, frame, _ordered(sql), types, renamed=columns.renamed, dialect="postgres")
 
 
-def _readable(cursor: Any, sql: str) -> tuple[str, dict[str, str]]:
-    """The query with columns of types that do not arrive with their meaning as their text, money as a number and
-    arrays as JSON; and the type of each column. They are asked for without running it."""
-    query = f"(\n{sql}\n) AS q"
-    # Of the side that is never joined nothing is computed, and every column still has its name and type.
-    nothing = f"FROM (SELECT 1) AS one LEFT JOIN {query} ON false"
+_QUERIES = ("SELECT", "VALUES", "WITH", "TABLE")
+_REFUSED = re.compile(
+    r"""(?<![\w$])(
+    pg_read_(?:binary_)?file\w* | pg_ls_\w+ | pg_stat_file | pg_file_\w+ | pg_logdir_ls | pg_hba_file_\w+ | pg_ident_file_\w+
+    | pg_show_all_file_settings | lo_(?:import|export|creat|create|from_bytea|put|open|unlink|truncate|truncate64) | lowrite
+    | set_config | pg_terminate_\w+ | pg_cancel_\w+ | pg_reload_conf | pg_rotate_\w+ | pg_promote | pg_switch_\w+
+    | pg_create_\w+ | pg_drop_\w+ | pg_copy_\w+ | pg_logical_\w+ | pg_replication_(?:origin|slot)_\w+ | pg_wal_replay_\w+
+    | pg_backup_\w+ | pg_start_backup | pg_stop_backup | pg_stat_reset\w* | pg_stat_statements_reset | pg_log_\w+
+    | pg_(?:try_)?advisory_\w+ | pg_notify | pg_export_snapshot | pg_import_\w+ | pg_execute_\w+
+    | dblink\w* | postgres_fdw_\w+ | http_(?:get|head|post|put|patch|delete)\w* | aws_(?:s3|lambda|commons)
+    | pg_authid | pg_shadow | query_to_xml\w* | cursor_to_xml\w* | ts_stat | ts_rewrite | crosstab\w* | connectby | xpath_table
+    )(?![\w$])""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What reaches the server's files, programs, settings, passwords, other sessions or servers; and functions that run SQL out of
+a text, which could name one of them in pieces. Wherever the word stands: `('/etc/passwd'::text).pg_read_file` is a call."""
+_ESCAPED_NAME = re.compile(r"(?<![\w$])U&\"", re.IGNORECASE)
+
+
+def _only_a_query(sql: str) -> str:
+    """The statement, if it begins as one query and names nothing that is more than one. That it is one, the server says.
+
+    Raises:
+        SqlError: it does not.
+    """
+    parts = list(statement_parts(sql))
+    first = next((part for part in parts if part != "("), "")
+    if not first:
+        raise SqlError("there is no SQL statement")
+    if ";" in parts:
+        raise SqlError("only one SQL statement is allowed")
+    if first.upper() not in _QUERIES:
+        raise SqlError(f"only SELECT is allowed, not {one_line(first).upper()}")
+    if found := _REFUSED.search(sql):
+        raise SqlError(
+            f"{found[1]} is refused: a query has no access to the server's files, programs, settings, "
+            "passwords and other sessions; the database's role should not be a superuser"
+        )
+    if found := _ESCAPED_NAME.search(sql):
+        raise SqlError(f'a name written as {found[0]}…" is refused: write it as it is')
+    return sql
+
+
+_READER = "pg_read_all_data"
+"""PostgreSQL's own role (since 14) that may read every table, and nothing else."""
+_DENIED = re.compile(r"permission denied|must be superuser|user mapping not found|row-level security")
+
+
+def _lower(cursor: Any) -> str:
+    """Of a superuser lay down for this connection all rights but that of reading tables: the server then refuses what no
+    list of names knows. The role's name; "" where it is none, or the server is older than 14."""
+    cursor.execute(
+        "SELECT CASE WHEN current_setting('is_superuser') = 'on' "
+        f"AND EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{_READER}') THEN current_user::text ELSE '' END"
+    )
+    role: str = arrived(cursor.fetch_arrow()).item()
+    if role:
+        # "$user" in the path would be another schema; of tables with policies rows would be missing, without a word.
+        cursor.execute(
+            "SELECT set_config('search_path', coalesce(string_agg(quote_ident(s.name), ', ' ORDER BY s.place), "
+            "'\"\"'), false) FROM unnest(current_schemas(false)) WITH ORDINALITY AS s(name, place)"
+        )
+        arrived(cursor.fetch_arrow())
+        cursor.execute("SET row_security = off")
+        cursor.execute(f"SET ROLE {_READER}")
+        cursor.connection.commit()
+    return role
+
+
+def _declare(cursor: Any, sql: str) -> None:
+    """Have the server say that the statement is one query: nothing else can be declared as a cursor. It is not run."""
+    declared = f"DECLARE tui_eval_query NO SCROLL CURSOR FOR\n{sql}"
     try:
-        row = f"FROM (SELECT q.* {nothing}) AS tui_eval_row"
-        cursor.execute(f"SELECT ARRAY(SELECT json_object_keys(row_to_json(tui_eval_row))) {row}")
-        names: list[str] = list(arrived(cursor.fetch_arrow()).item())
-        quoted = ['"' + name.replace('"', '""') + '"' for name in names]
-        asked = ", ".join(f'pg_typeof(q.{name})::text AS "{i}"' for i, name in enumerate(quoted))
-        cursor.execute(f"SELECT {asked} {nothing}")
-        types: list[str] = list(arrived(cursor.fetch_arrow()).row(0))
-        bases = _bases(cursor, types)
-    except Exception:  # the query itself will report what is wrong with it
-        cursor.connection.rollback()
-        return sql, {}
+        cursor.execute(declared)
+    except Exception as problem:  # the driver puts it before what the server says
+        raise ValueError(str(problem).replace(declared, "")) from None
+    cursor.execute("CLOSE tui_eval_query")
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What is asked for a query's rows, the names of its columns with their types, and which were renamed."""
+
+    query: str
+    names: list[str]
+    kinds: dict[str, str]
+    renamed: dict[str, str]
+
+
+def _columns(cursor: Any, sql: str) -> _Columns:
+    """The query with columns of types that do not arrive with their meaning as their text, money as a number and
+    arrays as JSON. Names and types are asked for without running it.
+
+    Raises:
+        SqlError: it has no columns.
+    """
+    row = f"FROM (SELECT q.* FROM (SELECT 1) AS one LEFT JOIN (\n{sql}\n) AS q ON false) AS tui_eval_row"
+    # Of the side that is never joined nothing is computed, and every column still has its name and type.
+    cursor.execute(f"SELECT ARRAY(SELECT json_object_keys(row_to_json(tui_eval_row))) {row}")
+    own: list[str] = list(arrived(cursor.fetch_arrow()).item())
+    if not own:
+        raise SqlError("the query gives no columns")
+    names = distinct_names(own)
+    places = [f"c{at}" for at in range(len(own))]
+    query = f"(\n{sql}\n) AS q({', '.join(places)})"
+    asked = ", ".join(f"pg_typeof(q.{place})::text AS {place}" for place in places)
+    cursor.execute(f"SELECT {asked} FROM (SELECT 1) AS one LEFT JOIN {query} ON false")
+    types: list[str] = list(arrived(cursor.fetch_arrow()).row(0))
+    bases = _bases(cursor, types)
     kinds = {name: bases.get(kind, kind) for name, kind in zip(names, types, strict=True)}
-    if all(kind in _AS_IT_IS for kind in types):
-        return sql, kinds
+    renamed = {name: called for name, called in zip(names, own, strict=True) if name != called}
+    if all(kind in _AS_IT_IS for kind in types) and not renamed:
+        return _Columns(sql, names, kinds, renamed)
     parts = [
-        f"{_read(f'{name}::{bases[kind]}' if kind in bases else name, bases.get(kind, kind))} AS {name}"
-        for name, kind in zip(quoted, types, strict=True)
+        f"{_read(f'{place}::{bases[kind]}' if kind in bases else place, bases.get(kind, kind))} AS {place}"
+        for place, kind in zip(places, types, strict=True)
     ]
-    return f"SELECT {', '.join(parts)} FROM {query}", kinds
+    return _Columns(f"SELECT {', '.join(parts)} FROM {query}", names, kinds, renamed)
 
 
 def _bases(cursor: Any, types: Sequence[str]) -> dict[str, str]:

@@ -39,9 +39,7 @@ def execute(
     """
     if database.type == "postgres":
         from tui_eval.frames import postgres
-        from tui_eval.frames.sql_worker import only_a_select
 
-        only_a_select(sql, strict=False)
         return postgres.execute(database, sql, timeout=timeout, cancel=cancel)
     said = sql_process.ask(database, sql, timeout, memory_mb, cancel)
     return _result_of(said, sql_process.frame_of(said))

@@ -295,7 +295,7 @@ def _of_sqlite(
 def _sqlite_result(sql: str, found: SqliteRows) -> SqlResult:
     import polars as pl
 
-    names = _distinct(found.names)
+    names = distinct_names(found.names)
     tree, predicates, computed = _read_as_sqlite(sql, len(names))
     read = [
         result_column(cells, declared, at in predicates, at in computed)
@@ -392,8 +392,8 @@ _HELD = {
 }  # fmt: skip
 
 
-def only_a_select(sql: str, strict: bool = True) -> str:
-    """The statement, if it is one SELECT; not `strict`: or of a dialect that is not DuckDB's.
+def only_a_select(sql: str) -> str:
+    """The statement, if it is one SELECT.
 
     Raises:
         SqlError: it is another, or several.
@@ -403,8 +403,6 @@ def only_a_select(sql: str, strict: bool = True) -> str:
     try:
         statements = duckdb.extract_statements(sql)
     except duckdb.Error as problem:
-        if not strict:
-            return sql  # another dialect; the server itself refuses writes
         raise SqlError(one_line(problem), str(problem)) from None
     if len(statements) != 1:
         raise SqlError("there is no SQL statement" if not statements else "only one SQL statement is allowed")
@@ -418,7 +416,7 @@ def only_a_select(sql: str, strict: bool = True) -> str:
 
 _SQL_PART = re.compile(
     r"""(?P<nothing>\s+|--[^\n]*)|(?P<comment>/\*)|(?P<end>;)
-    |[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$|\w+|.""",
+    |[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$|[^\W\d][\w$]*|\w+|.""",
     re.DOTALL | re.VERBOSE,
 )
 _COMMENT_PART = re.compile(r"/\*|\*/")
@@ -444,6 +442,18 @@ def bare_statement(sql: str, *, keep_open: bool = False) -> str:
                 return sql.strip()
             end = at
     return sql[:end].strip()
+
+
+def statement_parts(sql: str) -> Iterator[str]:
+    """The words, signs and quoted texts of a statement, without blanks and comments."""
+    at = 0
+    while found := _SQL_PART.match(sql, at):
+        at = found.end()
+        if found["comment"]:
+            after = _after_comment(sql, at)
+            at = len(sql) if after is None else after
+        elif not found["nothing"]:
+            yield found[0]
 
 
 def _after_comment(sql: str, at: int) -> int | None:
@@ -500,7 +510,7 @@ def _run(connection: duckdb.DuckDBPyConnection, query: str) -> SqlResult:
         raise SqlError("the statement gives no rows")
     types = [str(kind) for kind in relation.types]
     relation_names = list(relation.columns)
-    names = _distinct(relation_names)
+    names = distinct_names(relation_names)
     if names != relation_names or any(not _held(kind) for kind in types):
         inner = ", ".join(f"c{index}" for index in range(len(names)))
         shown = ", ".join(_shown(f"c{index}", kind) for index, kind in enumerate(types))
@@ -535,7 +545,7 @@ def _held(kind: str) -> bool:
     return kind in _HELD or (kind.startswith("DECIMAL(") and kind.endswith(")"))
 
 
-def _distinct(names: list[str]) -> list[str]:
+def distinct_names(names: list[str]) -> list[str]:
     taken: set[str] = set()
     made: list[str] = []
     for name in names:
