@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tui_eval.formats.nao.judge_nao import reads_no_table
@@ -28,3 +31,11 @@ from tui_eval.formats.nao.judge_nao import reads_no_table
 )
 def test_reads_no_table(sql: str, literal: bool) -> None:
     assert reads_no_table(sql) is literal
+
+
+@pytest.mark.parametrize("sql", ["show all", "explain select 1", "lock table orders", "do $$begin end$$"])
+def test_what_is_no_query_is_read_without_a_word(sql: str) -> None:
+    """sqlglot falls over some, and warns of others on stderr, over the screen."""
+    read = f"from tui_eval.formats.nao.judge_nao import *; reads_no_table({sql!r}), print(columns_named({sql!r}))"
+    done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

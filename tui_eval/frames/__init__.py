@@ -2,3 +2,8 @@
 
 May not: know suites, agents or runs; judge a case.
 """
+
+import logging
+
+# What it cannot read whole, it says on stderr, over the screen; what is wrong with a query its database says.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)

@@ -38,7 +38,7 @@ def mended(own: str, expected: str, dialect: str = "duckdb", *, ordered: bool = 
     try:
         tree, wanted = (sqlglot.parse_one(sql, read=dialect) for sql in (own, expected))
         found = [*_sorted(tree, wanted, dialect, ordered), *_counted_once(tree, dialect)]
-    except (errors.SqlglotError, RecursionError, ValueError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return []
     return found[:_MOST]
 

@@ -459,7 +459,7 @@ def formatted(sql: str, dialect: str = "duckdb") -> str:
 
     try:
         made = sqlglot.transpile(plain, read=dialect, write=dialect, pretty=True, max_text_width=_WIDE)
-    except (errors.SqlglotError, RecursionError, ValueError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return plain
     return ";\n".join(one for one in made if one) or plain
 

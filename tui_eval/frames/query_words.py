@@ -99,7 +99,7 @@ def joins_rows(sql: str | None) -> bool | None:
     from sqlglot import errors, exp
 
     for dialect in ("duckdb", "postgres"):
-        with suppress(errors.SqlglotError, RecursionError):
+        with suppress(errors.SqlglotError, RecursionError, ValueError, LookupError):
             return sqlglot.parse_one(sql, read=dialect).find(exp.Join) is not None
     return None
 
@@ -226,7 +226,7 @@ def query_of_ties(expected: str, given: SqlResult, dialect: str = "duckdb") -> T
     try:
         tree = sqlglot.parse_one(expected, read=dialect)
         return _asked(tree, given.columns, given.frame.height, dialect)
-    except (errors.SqlglotError, RecursionError, ValueError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return None
 
 
@@ -251,7 +251,7 @@ def inner_limits(expected: str, dialect: str = "duckdb") -> list[str]:
             if tables is not None and made.args.get("with_") is None:
                 made.set("with_", tables.copy())
             found.append(made.sql(dialect))
-    except (errors.SqlglotError, RecursionError, ValueError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return []
     return found[:_MOST_INNER]
 
@@ -269,7 +269,7 @@ def query_of_places(expected: str, given: SqlResult, dialect: str = "duckdb") ->
 
     try:
         found = _ranked(sqlglot.parse_one(expected, read=dialect), given.columns, dialect)
-    except (errors.SqlglotError, RecursionError, ValueError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return None
     if found is None:
         return None
@@ -470,7 +470,7 @@ def _takes_part(sql: str, dialect: str) -> bool:
 
     try:
         tree = sqlglot.parse_one(sql, read=dialect)
-    except (errors.SqlglotError, RecursionError, ValueError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return True
     return any(tree.args.get(part) is not None for part in ("limit", "offset"))
 
@@ -514,7 +514,7 @@ def _other_ways(sql: str, dialect: str) -> list[tuple[str, str]]:
     try:
         tree = sqlglot.parse_one(sql, read=dialect).transform(without)
         ways = dict.fromkeys(tree.transform(other, last).sql(dialect) for last in (False, True))
-    except (errors.SqlglotError, RecursionError, ValueError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return []
     return [(way, word) for way in ways] if word else []
 

@@ -321,7 +321,7 @@ def _read_as_sqlite(sql: str, width: int) -> tuple[Any, set[int], set[int]]:
 
     try:
         tree = sqlglot.parse_one(sql, read="sqlite")
-    except (errors.SqlglotError, RecursionError, ValueError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return None, set(), set()
     if not isinstance(tree, exp.Query):
         return None, set(), set()

@@ -772,7 +772,7 @@ def reads_no_table(sql: str) -> bool:
 
     try:
         statements = [found for found in sqlglot.parse(sql, read="duckdb") if found is not None]
-    except (errors.SqlglotError, RecursionError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return False
     if not statements or not all(isinstance(found, exp.Query) for found in statements):
         return False
@@ -792,7 +792,7 @@ def columns_named(sql: str) -> list[str]:
 
     try:
         found = sqlglot.parse_one(sql, read="duckdb")
-    except (errors.SqlglotError, RecursionError):
+    except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return []
     if not isinstance(found, exp.Query):
         return []
