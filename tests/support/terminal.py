@@ -85,9 +85,9 @@ class Terminal:
         while self.read(seconds):
             assert time.monotonic() < end, "never quiet"
 
-    def send(self, keys: str) -> None:
-        """Press keys."""
-        os.write(self.handle, keys.encode())
+    def send(self, keys: str | bytes) -> None:
+        """Press keys; bytes are sent as they are."""
+        os.write(self.handle, keys.encode() if isinstance(keys, str) else keys)
 
     def press(self, keys: str, reports: Path, seconds: float = 60.0) -> None:
         """Press keys, and read until the program has dealt with each (see `reporting`)."""

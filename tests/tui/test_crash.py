@@ -128,6 +128,75 @@ def test_a_crash_is_one_line_and_a_report(terminal, tmp_path, extra):
     assert "in broken" in written and "RuntimeError: on purpose" in written and "textual 8" in written
 
 
+DYING = {
+    "reading keys": (
+        "import os\nfrom textual.drivers.linux_driver import LinuxDriver\n"
+        "def read(self):\n    os.read(self.fileno, 1)\n    raise OSError(9, 'on purpose')\n"
+        "LinuxDriver.run_input_thread = read"
+    ),
+    "painting": (
+        "from textual.drivers._writer_thread import WriterThread\n"
+        "def start(self):\n    self._file = File(self._file)\n    threading.Thread.start(self)\n"
+        "class File:\n"
+        "    def __init__(self, file): self.file = file\n"
+        "    def fileno(self): return self.file.fileno()\n"
+        "    def flush(self): self.file.flush()\n"
+        "    def write(self, text): broken() if 'approved' in text else self.file.write(text)\n"
+        "import threading\nWriterThread.start = start"
+    ),
+    "an error that Textual shows itself": (
+        "class Drawn(RuntimeError):\n    def __rich__(self): return 'drawn'\n"
+        "def begin(self): raise Drawn('on purpose')\nEvalApp._begin = begin"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.real
+@pytest.mark.usually(1)
+@pytest.mark.parametrize("extra", DYING.values(), ids=DYING.keys())
+def test_a_thread_of_the_terminal_that_ends_is_a_crash(terminal, tmp_path, extra):
+    app = terminal(extra=extra)
+    if extra is DYING["reading keys"]:
+        app.until("refund is approved")
+        app.send("x")
+    assert app.wait(20) == 3
+    assert app.output.count(LEFT) == 1 and b"\x1b[?25h" in app.output[app.output.rfind(LEFT) :]
+    lines = said(app)
+    assert len(lines) == 1 and lines[0].startswith("tui-eval: internal error: "), lines
+    assert "on purpose" in lines[0] and b"planted" not in app.output and b"Traceback" not in app.output
+    assert "on purpose" in report_of(tmp_path)
+
+
+def test_a_thread_of_ours_that_ends_is_told(terminal, tmp_path):
+    app = terminal(
+        extra="import threading\nPlaceController.show_log = lambda self: threading.Thread(target=broken).start()"
+    )
+    app.until("refund is approved")
+    app.send("l")
+    app.until("this did not work: RuntimeError")
+    app.send("q")
+    assert app.wait() == 0 and b"Traceback" not in app.output
+    assert "in broken" in report_of(tmp_path)
+
+
+@pytest.mark.usually(1)
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [("\x1b[1114112u", "ValueError"), (f"\x1b[{'9' * 20}u", "OverflowError")],
+)
+def test_keys_are_read_on_after_a_sequence_that_is_none(terminal, sent, error):
+    """A code beyond Unicode ended the thread that reads keys."""
+    app = terminal(extra="")
+    app.until("refund is approved")
+    app.send(sent)
+    app.until(f"this did not work: {error}")
+    app.send("?")
+    app.until("Help: Suites", 20)
+    app.send("q")
+    app.send("q")
+    assert app.wait() == 0
+
+
 @pytest.mark.real
 def test_a_crash_says_that_the_run_goes_on(terminal, tmp_path):
     run = LiveRun(tmp_path, ["one"])
@@ -154,6 +223,7 @@ GONE = """
 import os, signal, time
 import tui_eval.tui.app
 tui_eval.tui.app.LOOK_AT_TERMINAL = 1000.0  # the other ways out are meant
+EvalApp.terminal_lost = lambda self: None
 def left_alone(self):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     Path("ready").touch()

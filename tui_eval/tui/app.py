@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -164,7 +165,11 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
 
     def _look_at_terminal(self) -> None:
         if terminal_gone():
-            self._quit.leave_by_signal(EXIT_BY_SIGNAL[signal.SIGHUP])
+            self.terminal_lost()
+
+    def terminal_lost(self) -> None:
+        """The terminal went away."""
+        self._quit.leave_by_signal(EXIT_BY_SIGNAL[signal.SIGHUP])
 
     def get_default_screen(self) -> Screen[Any]:
         """The suites; the one screen that is never closed."""
@@ -242,6 +247,7 @@ def run_app(
 
         textual.screen.UPDATE_PERIOD = 1 / 60  # type: ignore[misc]
     app = EvalApp(paths, config_file=config_file, trust=trust, open_run=open_run)
+    threading.excepthook = app.thread_failed
     try:
         app.run(mouse=False)
     except OSError as error:
@@ -250,6 +256,7 @@ def run_app(
             raise
         return 3 if app.crash is not None else 128 + signal.SIGHUP
     finally:
+        threading.excepthook = threading.__excepthook__
         stop_reading(app)
     if app.crash is not None:
         return 3

@@ -105,6 +105,33 @@ def test_a_crash_shows_no_values_and_has_a_code(terminal):
     assert b"\x1b]52" not in app.output
 
 
+@pytest.mark.real
+@pytest.mark.parametrize("sent", [b"\xff", b"\xe9A", b"\xc3(", b"\xed\xa0\x80"])
+def test_bytes_that_are_no_utf_8_are_no_keys(terminal, sent):
+    """A terminal that speaks Latin-1 sends é so, and whoever pastes a binary file."""
+    app = terminal()
+    app.until("refund is approved")
+    app.send(sent + b"\x1b[27u")  # an escape behind them: what `A` opens is left
+    app.send("?")
+    app.until("Help: Suites", 20)
+    app.send("q")
+    app.send("q")
+    assert app.wait() == 0 and restored(app)
+
+
+@pytest.mark.real
+def test_bytes_that_are_no_utf_8_are_shown_as_such_where_one_types(terminal):
+    app = terminal()
+    app.until("refund is approved")
+    app.send("/")
+    app.send(b"caf\xe9x")
+    app.until("caf\ufffdx")
+    app.send(b"\x1b[200~ past\xff\xfeed\x1b[201~")
+    app.until("caf\ufffdx past\ufffd\ufffded")
+    app.kill(signal.SIGTERM)
+    assert app.wait() == 143 and restored(app)
+
+
 def test_without_a_terminal_it_says_what_to_use(tmp_path):
     project(tmp_path)
     code = START.replace("{extra}", "")
@@ -112,6 +139,27 @@ def test_without_a_terminal_it_says_what_to_use(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
     assert done.returncode == 4 and "tui-eval run" in done.stderr and "\x1b" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("redirected", "said"),
+    [
+        ("2>said", "tui-eval needs a terminal, and stderr, on which it paints, is none; "),
+        ("</dev/null 2>&1", "tui-eval needs a terminal, and stdin, from which it reads keys, is none; "),
+        ("</dev/null 2>said", "tui-eval needs a terminal; "),
+        ("2>&-", ""),
+    ],
+)
+def test_it_says_what_is_no_terminal(tmp_path, redirected, said):
+    project(tmp_path)
+    (tmp_path / "start.py").write_text(START.replace("{extra}", ""))
+    app = Terminal(["sh", "-c", f"{sys.executable} start.py {redirected}; exit $?"], tmp_path)
+    try:
+        assert app.wait() == 4
+        file = tmp_path / "said"
+        assert said in (file.read_text() if file.exists() else app.output.decode())
+    finally:
+        app.close()
 
 
 def test_a_dumb_terminal_is_told(terminal):

@@ -9,17 +9,24 @@ begin, or fails again and again, ends with a report.
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rich.segment import Segment
 from rich.text import Text
 from textual.app import App
 from textual.command import CommandPalette
+from textual.driver import Driver
+from textual.drivers._writer_thread import WriterThread
+from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Resize
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.geometry import Region
@@ -35,7 +42,7 @@ from tui_eval.guard.crash_report import crash_line
 from tui_eval.tui.background import for_nobody
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.terminal.renderer import Painted, Ready
-from tui_eval.tui.terminal.terminal_guard import TerminalGuard
+from tui_eval.tui.terminal.terminal_guard import EXIT_BY_SIGNAL, KeyReader, TerminalGuard
 
 QUIET = 10.0
 """Seconds in which the same error at the same place is reported once: a painter fails with every frame."""
@@ -272,13 +279,44 @@ class FrameApp(App[int], inherit_bindings=False):
         if self.screen is screen and not screen.children:
             await self.pop_screen()
 
+    def panic(self, *renderables: Any) -> None:
+        """Textual's way out with a picture of its own of what happened."""
+        self._fatal_error()
+
     def _fatal_error(self) -> None:
         """Textual's own prints the values of variables; ours is a line that says what, and where the rest is."""
+        self._end_with(sys.exc_info()[1] or self._exception or RuntimeError("unknown"))
+
+    def _end_with(self, error: BaseException) -> None:
         if self.crash is None:  # what goes wrong in taking things down is not what happened
-            self.crash = sys.exc_info()[1] or self._exception or RuntimeError("unknown")
-            words = f"tui-eval: {crash_line(self.crash)}\n{self.last_words()}"
+            self.crash = error
+            words = f"tui-eval: {crash_line(error)}\n{self.last_words()}"
             self._exit_renderables.append(Text(words.rstrip()))
         self._close_messages_no_wait()
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's, whose keys are read whatever comes."""
+        found = super().get_driver_class()
+        return KeyReader if found is LinuxDriver else found
+
+    def thread_failed(self, failed: threading.ExceptHookArgs) -> None:
+        """A thread ended with an exception (`threading.excepthook`). Without Textual's own, which read keys and write
+        frames, nobody can go on; what another one of them raises is an error like those of handlers."""
+        thread, error = failed.thread, failed.exc_value
+        of_terminal = thread is not None and thread.name.startswith("textual-")
+        with suppress(RuntimeError):  # the loop has ended: nobody is there any more
+            if of_terminal and isinstance(error, OSError) and error.errno == errno.EIO:
+                self.call_later(self.terminal_lost)
+            elif of_terminal:
+                self.call_later(self._end_with, error or RuntimeError("unknown"))
+            elif isinstance(error, Exception):
+                self.call_later(self._handle_exception, error)
+        if isinstance(thread, WriterThread):
+            # The app would wait for it for ever; and the terminal is to be put back, if it can be.
+            for text in iter(thread._queue.get, None):
+                with suppress(Exception):
+                    thread._file.write(text)
+                    thread._file.flush()
 
     def take_mouse(self, wanted: bool) -> None:
         """Ask the terminal for clicks and the wheel, or leave the mouse to it. Textual asks for each move of the
@@ -298,6 +336,10 @@ class FrameApp(App[int], inherit_bindings=False):
         self.action_redraw()
         if self._mouse_taken:
             self.take_mouse(True)
+
+    def terminal_lost(self) -> None:
+        """The terminal went away."""
+        self.exit(return_code=EXIT_BY_SIGNAL[signal.SIGHUP])
 
     def last_words(self) -> str:
         """What else to say after a crash."""
