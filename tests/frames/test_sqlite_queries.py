@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from tui_eval.config.project import DatabaseSpec
+from tui_eval.frames import nao_reference
 from tui_eval.frames.compare import compare
+from tui_eval.frames.comparison_rules import ComparisonSettings
+from tui_eval.frames.diagnosis.diagnose import diagnosis_of
+from tui_eval.frames.difference import align
 from tui_eval.frames.query_words import (
     chance_in,
     changing,
@@ -222,3 +226,84 @@ def test_the_clock_of_sqlite_is_noted() -> None:
     ]
     assert list(changing("SELECT strftime('%Y', 'now') AS y"))
     assert not list(changing("SELECT 'now' AS word, date(day) AS d FROM orders"))
+
+
+PRICES = """
+CREATE TABLE prices (sku TEXT, p REAL, any_, ids);
+INSERT INTO prices VALUES ('a', 12.0, 1.0, 100001), ('b', 'N/A', 'x', '100002'), ('c', 2.5, '7', 'A-1'), ('d', NULL, 1e20, x'41');
+"""
+
+
+@pytest.fixture
+def prices(tmp_path: Path) -> DatabaseSpec:
+    with closing(sqlite3.connect(tmp_path / "prices.db")) as made:
+        made.executescript(PRICES)
+    return DatabaseSpec("prices", "sqlite", str(tmp_path / "prices.db"))
+
+
+def _edited(given: list[dict[str, Any]], name: str, value: Any, at: int = 0) -> list[dict[str, Any]]:
+    return [row | {name: value} if number == at else row for number, row in enumerate(given)]
+
+
+@pytest.mark.parametrize("reference", [False, True])
+def test_numbers_beside_a_text_are_numbers_in_sqlite(prices: DatabaseSpec, reference: bool) -> None:
+    """They were texts, of which 12.0 is another one than 12, and 1.2000000000000002 than 1.2."""
+
+    def passed(given: list[dict[str, Any]], result: SqlResult) -> bool | None:
+        if reference:
+            return nao_reference.compare(given, rows(result), None, result.columns, types=result.types).passed
+        judged = compare(given, result)
+        difference = align(result, given, None)
+        assert (difference.different_rows.is_empty()) == judged.passed  # the table says the same
+        return judged.passed
+
+    sql = "SELECT sku, p, any_ FROM prices"
+    result, given = execute(prices, sql), in_sqlite(prices, sql)
+    assert rows(result) == given and result.types == {"sku": "VARCHAR", "p": "MIXED", "any_": "MIXED"}
+    assert passed(given, result) and passed(given[::-1], result) and passed(_edited(given, "p", 12), result)
+    assert passed(_edited(given, "any_", 1), result)
+    assert not passed(_edited(given, "p", 12.5), result) and not passed(_edited(given, "p", None), result)
+    assert not passed(_edited(given, "p", "n/a", 1), result) and not passed(_edited(given, "p", 0, 1), result)
+    assert not passed(_edited(given, "p", 0, 3), result) and not passed(
+        _edited(given, "p", "null", 3), result
+    )
+    if reference:
+        return
+    assert passed(_edited(given, "any_", 7, 2), result) and passed(_edited(given, "p", "12.00"), result)
+    assert not passed(_edited(given, "any_", 7.00001, 2), result)  # a text is no number with a tolerance
+    sql = "SELECT CASE sku WHEN 'b' THEN 'none' ELSE p * 1.1 END AS p FROM prices"
+    result, given = execute(prices, sql), in_sqlite(prices, sql)
+    assert passed(given, result) and passed([row | {"p": round(row["p"], 6)} if isinstance(row["p"], float) else row for row in given], result)  # fmt: skip
+
+
+def test_whole_numbers_beside_texts_are_exact_in_sqlite(prices: DatabaseSpec) -> None:
+    result = execute(prices, "SELECT ids FROM prices")
+    assert rows(result) == [{"ids": 100001}, {"ids": "100002"}, {"ids": "A-1"}, {"ids": "A"}]
+    given = rows(result)
+    assert compare(given, result).passed and compare(_edited(given, "ids", "100001"), result).passed
+    assert compare(_edited(given, "ids", 100002, 1), result).passed
+    for at, other in ((0, 100002), (1, 100001), (2, "a-1")):
+        assert not compare(_edited(given, "ids", other, at), result).passed
+    loose = ComparisonSettings.of({"rtol": 0.1})
+    assert compare(_edited(given, "ids", 100003), result, loose).passed
+    assert not compare(_edited(given, "ids", "100003", 1), result, loose).passed
+    exact = ComparisonSettings.of({"rtol": 0, "atol": 0})
+    assert compare(given, result, exact).passed
+    assert not compare(_edited(given, "ids", 100003), result, exact).passed
+
+
+def test_a_mixed_column_of_sqlite_in_duckdb_has_shortest_texts(prices: DatabaseSpec) -> None:
+    result = execute(prices, "SELECT sku, p::VARCHAR AS p FROM prices WHERE sku ILIKE 'A'")
+    assert compare([{"sku": "a", "p": 12}], result).passed
+
+
+def test_what_mixed_columns_have_in_common_is_no_null(prices: DatabaseSpec) -> None:
+    sql = "SELECT sku, p FROM prices"
+    result = execute(prices, sql)
+    given = [row | {"p": 3.25} if row["p"] is not None else row for row in rows(result)]
+    judged = compare(given, result)
+    assert judged.text is not None and "null" not in judged.text
+    assert judged.difference is not None
+    found = diagnosis_of(judged.difference).findings
+    assert not [one for one in found if "null" in one.code]
+    assert '"' not in judged.text and "\0" not in judged.text and "N/A" in judged.text

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.config.project import DatabaseSpec
+from tui_eval.frames.numbers import MIXED, holds_both, mixed_text, shortest_text
 from tui_eval.guard.text import clip
 
 if TYPE_CHECKING:
@@ -517,7 +518,13 @@ def _typed(cells: list[Any], declared: str) -> tuple[Any, str]:
     if types == {bytes}:
         return pl.Series(cells, dtype=pl.Binary), ""
     texts = [
-        None if cell is None else cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)
+        None
+        if cell is None
+        else cell.decode("utf-8", "replace")
+        if isinstance(cell, bytes)
+        else shortest_text(cell)
+        if isinstance(cell, int | float)
+        else str(cell)
         for cell in cells
     ]
     cast = ""
@@ -539,6 +546,8 @@ def result_column(cells: list[Any], declared: str, predicate: bool, computed: bo
 
     if declared == "" and all(cell is None for cell in cells):
         return pl.Series(cells, dtype=pl.Null), '"NULL"'
+    if holds_both(cells):
+        return pl.Series([mixed_text(cell) for cell in cells], dtype=pl.String), MIXED
     series, cast = _typed(cells, "BOOLEAN" if predicate else declared)
     for kind in ("DATE", "TIMESTAMP") if computed or declared == "" else ():
         if not cast and series.dtype == pl.String:

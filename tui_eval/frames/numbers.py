@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -60,6 +62,39 @@ def shortest_text(value: int | float | Decimal) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text
+
+
+# -- A column of SQLite may hold numbers beside texts; a frame holds it as texts that say which is which.
+
+
+MIXED = "MIXED"
+"""The type of such a column, beside DuckDB's names of types."""
+_MARK = "\0"
+
+
+def holds_both(cells: Sequence[Any]) -> bool:
+    """Whether numbers stand beside texts (or bytes) in a column."""
+    kinds = set(map(type, cells))
+    return bool(kinds & {int, float}) and bool(kinds & {str, bytes})
+
+
+def mixed_text(cell: Any) -> str | None:
+    """A cell of a mixed column as a frame holds it: a text as it is, so that it can be read (and masked)."""
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "replace")
+    if cell is None or (isinstance(cell, str) and not cell.startswith(_MARK)):
+        return cell
+    return _MARK + json.dumps(cell)
+
+
+def mixed_cell(text: str | None) -> Any:
+    """The cell again."""
+    if text is None or not text.startswith(_MARK):
+        return text
+    try:
+        return json.loads(text[len(_MARK) :])
+    except ValueError:  # a file of frames may be anybody's
+        return text
 
 
 def _int_text(value: int) -> str:

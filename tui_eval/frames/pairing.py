@@ -71,6 +71,53 @@ def numeric(name: str, expected: ReadColumn, actual: ReadColumn, settings: Compa
     return result
 
 
+def _mixed(
+    name: str, expected: ReadColumn, actual: ReadColumn, settings: ComparisonSettings
+) -> ColumnPair | None:
+    """Make a column that holds texts beside numbers comparable: numbers as numbers, within the tolerance that they have,
+    texts as they are. None where nothing of it is compared within one: numbers there are their shortest texts.
+
+    A text of the answer that the expected column has is that one; else it may be a number, as in a column of numbers."""
+    texts = {cell for cell in expected.cells if isinstance(cell, str)}
+    numbers = [None if isinstance(cell, str) else cell for cell in expected.cells]
+    if not texts or {type(cell) for cell in numbers} - {int, float, Decimal, type(None)}:
+        return None
+    e_read = from_cells(numbers)
+    if e_read.kind != "float" and (e_read.kind != "exact" or not settings.explicit):
+        return None
+    known = {canonical(cell) for cell in numbers if cell is not None}
+    values: list[Any] = []
+    words: list[str | None] = []
+    for cell in actual.cells:
+        number = cell if not isinstance(cell, str) else None if cell in texts else read_number(cell)
+        if cell is None or (isinstance(number, int | float | Decimal) and not isinstance(number, bool)):
+            word = None if cell is None or isinstance(cell, str) else canonical(cell)
+            word = word if word in texts and word not in known else None  # `12` where the text stands
+        else:
+            word = canonical(cell)
+        words.append(word)
+        values.append(number if word is None else None)
+    a_read = from_cells(values)
+    a_read = as_floats(a_read) if a_read.kind == "mixed" else a_read
+    if a_read.kind == "mixed":
+        return None
+    a_read = _nulls_as(e_read, a_read.length) if a_read.kind == "null" else a_read
+    result = _number_pair(name, e_read, a_read, settings)
+    result.expected, result.actual = expected, actual
+    e_words = text_series([cell if isinstance(cell, str) else None for cell in expected.cells])
+    a_words = text_series(words)
+    if result.tolerant:
+        result.e_key, result.a_key = e_words, a_words
+        return result
+    e_key, a_key = (
+        pl.select(
+            pl.coalesce(own, text_series([None if one is None else canonical(one) for one in key.to_list()]))
+        ).to_series()
+        for own, key in ((e_words, result.e_key), (a_words, result.a_key))
+    )
+    return ColumnPair(name, expected, actual, e_key, a_key)
+
+
 def as_floats(column: ReadColumn) -> ReadColumn:
     """Integers too large to be kept exact, where the other side has floats; as it was where none holds them."""
     try:
@@ -429,6 +476,8 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
         if kinds <= {int, Decimal} and exactly:  # more digits than 128 bits hold
             return _exact_pair(name, expected, actual, settings)
         expected = as_floats(expected) if kinds <= {int, float, Decimal} else expected
+    if expected.kind == "mixed" and (mixed := _mixed(name, expected, actual, settings)) is not None:
+        return mixed
     if expected.kind == "exact" and expected.type_name == "BOOLEAN" and actual.kind == "bool":
         return ColumnPair(name, expected, actual, series_of(expected), series_of(actual).cast(pl.Int64))
     if expected.kind in ("exact", "float"):

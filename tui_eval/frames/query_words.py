@@ -622,8 +622,9 @@ def _picked(call: exp.Expr, last: bool) -> exp.Expr:
 
 def _shown(value: Any, kind: str) -> str:
     from tui_eval.frames.cells import cell_text
+    from tui_eval.frames.numbers import MIXED, mixed_cell
     from tui_eval.frames.value_texts import plain_moment
     from tui_eval.guard.text import clip
 
-    text = " ".join(cell_text(value).split())
+    text = " ".join(cell_text(mixed_cell(value) if kind == MIXED else value).split())
     return clip(plain_moment(text, kind == "DATE") or text, _VALUE)

@@ -15,6 +15,7 @@ from typing import Any
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames import sql_process
 from tui_eval.frames.databases import SqlError
+from tui_eval.frames.numbers import MIXED, mixed_cell
 from tui_eval.frames.sql_worker import QueryAnswered, SqlResult
 
 __all__ = ["SqlError", "SqlResult", "execute", "execute_all", "rows", "schema_text"]
@@ -93,6 +94,8 @@ def rows(result: SqlResult, limit: int | None = None, *, finite: bool = True) ->
         cells = frame.get_column(name).to_list()
         if result.types.get(name) in ("UHUGEINT", "BIGNUM", "VARINT"):
             columns.append([None if cell is None else int(cell) for cell in cells])
+        elif result.types.get(name) == MIXED:
+            columns.append([_value(mixed_cell(cell), finite) for cell in cells])
         else:
             columns.append([_value(cell, finite) for cell in cells])
     return [dict(zip(result.columns, cells, strict=True)) for cells in zip(*columns, strict=True)]

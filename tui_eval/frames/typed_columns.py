@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from tui_eval.frames.numbers import MIXED, mixed_cell
 from tui_eval.frames.value_texts import canonical, moment, plain
 
 Kind = Literal["null", "bool", "exact", "float", "text", "time", "nested", "mixed"]
@@ -108,7 +109,10 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
             cells = [None if cell is None else Decimal(str(cell)) for cell in cells]
         elif upper in _FLOAT_TYPES and any(map(is_nan, cells)) and set(map(type, cells)) <= _NUMERIC:
             return from_series(pl.Series(cells, dtype=pl.Float64, strict=False), type_name)  # NaN is no null
-        elif all(cell is None or isinstance(cell, str) for cell in cells) and upper not in BIG_TYPES:
+        elif all(cell is None or isinstance(cell, str) for cell in cells) and upper not in (
+            *BIG_TYPES,
+            MIXED,
+        ):
             return from_series(text_series(cells), type_name)
     except ArithmeticError:
         pass
@@ -147,8 +151,9 @@ def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:
             return made("nested", series)
         if upper.startswith(_TIME_TYPES):
             return made("time", _times(series))
-        if upper in BIG_TYPES:
-            whole = from_cells([None if text is None else int(text) for text in series.to_list()])
+        if upper in BIG_TYPES or upper == MIXED:
+            read = mixed_cell if upper == MIXED else _whole
+            whole = from_cells([read(text) for text in series.to_list()])
             whole.typed = True
             return whole
         return made("text", series)
@@ -160,6 +165,10 @@ def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:
     whole = from_cells([plain(value) for value in series.to_list()])
     whole.typed = whole.kind != "nested"  # DuckDB's own text of nested values comes as String
     return whole
+
+
+def _whole(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 _NUMERIC = {int, float, Decimal, type(None)}

@@ -38,6 +38,7 @@ from tui_eval.frames.diagnosis.time_changes import (
     zoned_midnights,
 )
 from tui_eval.frames.difference import Difference, align
+from tui_eval.frames.pairing import canonical_texts
 from tui_eval.frames.pairs import ColumnPair
 from tui_eval.frames.query_words import know_queries
 from tui_eval.frames.typed_columns import ReadColumn, declared_text, holds_days, is_nan, text_series
@@ -399,6 +400,8 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
     e_rows, a_rows = facts.e_rows.filter(flags), facts.a_rows.filter(flags)
     numeric = one.expected.kind in ("exact", "float")
     e, a = (_numbers(one, "e"), _numbers(one, "a")) if numeric else (one.e_key, one.a_key)
+    if one.tolerant and not numeric:  # its keys are the texts beside numbers
+        e, a = canonical_texts(one.expected), canonical_texts(one.actual)
     e_wrong, a_wrong = e.gather(e_rows), a.gather(a_rows)
     for change in boolean_changes(
         one.expected.kind, one.actual.kind, one.e_key.gather(e_rows), one.a_key.gather(a_rows)

@@ -35,7 +35,7 @@ def disagreement(attempt: Attempt, folder: Path | None = None, sides: Sides | No
     if max(len(expected), len(actual)) <= LARGE or isinstance(expected, list) or isinstance(actual, list):
         if max(len(expected), len(actual)) > MOST_ROWS:
             return []
-        records = _records(expected), _records(actual)
+        records = _records(expected, _types(details)), _records(actual)
         made = {mode: _compared(mode, details, *records) for mode in MODES}
     else:
         known = {counted} if verdict is not None else set()
@@ -73,20 +73,39 @@ def _compared(mode: str, details: DataDetails, expected: list[Any], actual: list
     settings, columns = settings_of(details), details.columns or None
     if mode != "reference":
         return compare.compare(actual, expected, settings, columns)
+    return nao_reference.compare(actual, expected, settings, columns, types=_types(details) or None)
+
+
+def _types(details: DataDetails) -> dict[str, str]:
+    """The types of the expected columns, as far as the record has them."""
     kinds: Any = details.settings.get("types")
-    types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else None
-    return nao_reference.compare(actual, expected, settings, columns, types=types)
+    return {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, dict) else {}
 
 
 def _of_frames(mode: str, details: DataDetails, expected: Any, actual: Any) -> Any:
     """One comparison of frames; None where the reference would have to go through their rows."""
     from tui_eval.frames import compare, reference_frames
+    from tui_eval.frames.numbers import MIXED
 
     settings, columns = settings_of(details), details.columns or None
+    mixed = {name: kind for name, kind in _types(details).items() if kind == MIXED}
     if mode == "reference":
-        return reference_frames.compare_frames(actual, expected, settings, columns)
-    return compare.compare(actual, expected, settings, columns)
+        return None if mixed else reference_frames.compare_frames(actual, expected, settings, columns)
+    return compare.compare(actual, _as_result(expected, mixed) if mixed else expected, settings, columns)
 
 
-def _records(rows: Any) -> list[dict[str, Any]]:
-    return rows if isinstance(rows, list) else rows.to_dicts()
+def _records(rows: Any, types: dict[str, str] | None = None) -> list[dict[str, Any]]:
+    if isinstance(rows, list):
+        return rows
+    from tui_eval.frames.numbers import MIXED
+    from tui_eval.frames.sql import rows as records_of
+
+    mixed = {name: kind for name, kind in (types or {}).items() if kind == MIXED}
+    return records_of(_as_result(rows, mixed), finite=False) if mixed else rows.to_dicts()
+
+
+def _as_result(frame: Any, types: dict[str, str]) -> Any:
+    """A frame with the types of those columns that it holds otherwise than they are."""
+    from tui_eval.frames.sql import SqlResult
+
+    return SqlResult(list(frame.columns), frame, types=types)
