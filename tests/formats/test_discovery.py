@@ -395,6 +395,17 @@ def test_what_is_too_large_to_look_into_is_an_error_where_its_name_says_that_it_
     assert {one.message for one in problems} == {"not read: larger than 64 MB"}
 
 
+def test_what_is_no_file_is_an_error_where_a_suite_could_be(tmp_path: Path) -> None:
+    """A run without it would be green; and nobody waits for it."""
+    os.mkfifo(tmp_path / "odd.yaml")
+    os.mkfifo(tmp_path / "odd")
+    (tmp_path / "good.yaml").write_text(GUIDE)
+    found, problems = discover([tmp_path], tmp_path)
+    assert [file.name for file in found] == ["good.yaml"]
+    (told,) = problems
+    assert (told.path, told.level) == ("odd.yaml", "error") and "no ordinary file" in told.message
+
+
 def test_only_what_is_new_in_a_folder_is_looked_at_again(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "old.yaml").write_text(GUIDE)

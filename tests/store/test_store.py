@@ -490,6 +490,21 @@ def test_damaged_run_says_so(project: Path) -> None:
     lock.release()
 
 
+def test_what_a_damaged_run_holds_is_not_in_what_is_said_of_it(project: Path) -> None:
+    writer, _ = start(project)
+    writer.state("finished", 2000.0)
+    writer.close()
+    with contextlib.closing(sqlite3.connect(writer.folder / "run.db")) as connection, connection:
+        connection.execute(
+            "UPDATE meta SET value = CAST(CAST(value AS BLOB) || X'ff' AS TEXT) WHERE key = 'info'"
+        )
+    (one,) = Index(project).runs()
+    assert one.state == "damaged" and one.what.startswith(
+        f"{writer.folder / 'run.db'}: damaged: a text in it is"
+    )
+    assert '"id"' not in one.what and "copy the folder again" in one.what
+
+
 @pytest.mark.parametrize("left", [0, 0.3, 0.9])
 def test_a_finished_run_that_is_cut_short_is_damaged_and_what_was_known_of_it_goes(
     project: Path, left: float

@@ -250,6 +250,9 @@ def _walk(folder: Path, root: Path, problems: list[Problem], looked: Looked | No
                 elif _could_be(name) and entry.is_symlink():
                     what = "cannot be read: it is a link, and leads to no file"
                     problems.append(Problem(_shown(entry.path, root), 0, "", what, "mend or remove the link"))
+                elif _could_be(name) and entry.stat():  # unless it is gone since its folder was listed
+                    what, cure = "cannot be read: it is no ordinary file", "rename or remove it"
+                    problems.append(Problem(_shown(entry.path, root), 0, "", what, cure))
             except OSError as error:
                 if entry.is_symlink() and _could_be(name):  # in a circle, or into a folder that is closed
                     what = f"cannot be read: {error.strerror}"

@@ -493,8 +493,10 @@ def _open(path: Path) -> sqlite3.Connection:
 def _unreadable(path: Path, error: sqlite3.Error) -> StoreError:
     if not is_damage(error):
         return StoreError(f"{path}: {error}")
+    # SQLite repeats the text itself, and that is the run's.
+    why = "a text in it is not UTF-8" if str(error).startswith("Could not decode to UTF-8") else str(error)
     return DamagedRun(
-        f"{path}: damaged: {error}; copy the folder again from where it is whole, or delete it: other runs are "
+        f"{path}: damaged: {why}; copy the folder again from where it is whole, or delete it: other runs are "
         "none the worse"
     )
 
