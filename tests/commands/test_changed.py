@@ -414,3 +414,26 @@ def test_a_merged_run_is_as_old_as_its_answers(
     assert cli("merge", *parts).code == 0
     assert ran(cli) == ALL
     assert ran(cli) == []
+
+
+@pytest.mark.real
+def test_what_a_variable_of_an_assertion_says_counts(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    add("promptfooconfig.yaml", "prompts: ['{{x}}']\nproviders: [echo]\ntests: file://tests.yaml\n")(tmp_path)
+    tests = (
+        "- {description: one, vars: {x: a b c}, assert: [{type: contains, value: '{{env.WORD}}'}]}\n"
+        "- {description: none, vars: {x: a b c}, assert: [{type: contains, value: a}]}\n"
+        "- {description: secret, vars: {x: a b c}, assert: [{type: not-contains, value: '{{env.BOT_TOKEN}}'}]}\n"
+    )
+    add("tests.yaml", tests)(tmp_path)
+    monkeypatch.setenv("WORD", "a")
+    monkeypatch.setenv("BOT_TOKEN", "a-token-of-some-length")
+    assert cli("run", ".", "--trust").code == 0
+    assert ran(cli, "--trust") == []
+    monkeypatch.setenv("BOT_TOKEN", "another-token-of-that-length")
+    assert ran(cli, "--trust") == []
+    monkeypatch.setenv("WORD", "b")
+    assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["one"]
+    assert ran(cli, "--trust") == []

@@ -226,22 +226,25 @@ class VerdictSettings:
         graders: dict[str, str] = {}
         suites: dict[str, list[str]] = {}
         prices: dict[str, str] = {}
+        variables: dict[str, str] = {}
         for job in (packed.opened() for packed in jobs):
             prices.update(self._priced(job.case))
             suites[job.suite] = self._suite(job)
             databases.update((name or "", self._database(name)) for name in databases_of(job))
             graders.update(self._named(job))
+            variables.update(self._marks.variables_of(job))
         if not suites:
             return {}
         once = judged_under.most_once(suites)
-        if len(once) + len(databases) + len(graders) > MOST_FILES:
+        if len(once) + len(databases) + len(graders) + len(variables) > MOST_FILES:
             return {}
-        return {"suites": once, "databases": databases, "graders": graders, "prices": prices}
+        kept = {"suites": once, "databases": databases, "graders": graders, "prices": prices}
+        return {**kept, "variables": variables} if variables else kept
 
     def same(self, job: Job, kept: Any) -> bool:
         """Whether a job would be judged as in the run that kept this."""
-        suites, databases, graders, prices = (
-            _mapping(kept, name) for name in ("suites", "databases", "graders", "prices")
+        suites, databases, graders, prices, variables = (
+            _mapping(kept, name) for name in ("suites", "databases", "graders", "prices", "variables")
         )
         known = suites.get(job.suite, suites.get(judged_under.OTHERS))
         if not isinstance(known, list) or len(known) != 2:
@@ -254,6 +257,7 @@ class VerdictSettings:
             and all(databases.get(name or "") == self._database(name) for name in databases_of(job))
             and all(graders.get(name) == mark for name, mark in self._named(job).items())
             and all(prices.get(name) == mark for name, mark in self._priced(job.case).items())
+            and all(variables.get(name) == mark for name, mark in self._marks.variables_of(job).items())
         )
 
     def _suite(self, job: Job) -> list[str]:

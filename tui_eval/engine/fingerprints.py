@@ -34,7 +34,7 @@ from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
 from tui_eval.guard.secrets import MASK, in_addresses, no_secret, secret_name, without_secret_parts
-from tui_eval.guard.trust import NeedsTrust, Trust, from_root
+from tui_eval.guard.trust import NeedsTrust, Trust, from_root, variable
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
 from tui_eval.suites.identity import canonical
@@ -72,7 +72,7 @@ _PASSWORD = r"(?i)(?<=://)([^/@:\s]*):[^@\s]*@|\bpassword=[^\s&]*"
 _SECRET = "(a secret)"
 _NOTHING_ELSE = rf"(?i)\s*(?:bearer\s+)?(?:{MASK}|\$\{{[^}}]*\}})\s*"
 """A text that is all secret: it is as versions before knew it, which left out more."""
-_OF_SECRETS = frozenset({"", "headers", "auth", "env", "provider_env"})
+_OF_SECRETS = frozenset({"", "headers", "auth", "env", "env_file", "provider_env"})
 """Mappings of an entry in which a name like `key` or `token` is that of a secret; the first is the entry."""
 
 
@@ -88,6 +88,8 @@ class Fingerprints:
         self._imports = Imports(MOST_FILES)
         self._of_settings: dict[str, tuple[set[Path], set[str]]] = {}
         """The files that the settings of each suite name, and the texts that do."""
+        self._named: dict[Path, set[str]] = {}
+        """The variables that templates in files name."""
         self._stood: dict[bytes, list[tuple[Path, int, int, int]]] = {}
         """How the files of an agent stood when `agent_now` read them."""
         # Held while a file is read: an agent's hash without one of its files would find answers of other code.
@@ -184,6 +186,27 @@ class Fingerprints:
         with self._lock:
             found.update(self._imports.of(sorted(found), *places, self.root))
         return sorted(found)
+
+    def variables_of(self, job: Job) -> dict[str, str]:
+        """Hashes of the variables of the person's environment that a case's templates name, also in files: of secrets,
+        and of those that nobody agreed to have read, only that they are named."""
+        if not format_of(job.format).templates:
+            return {}
+        case = job.case
+        body = encode_json(case)
+        if not _MAY_NAME.search(body):
+            return {}
+        names = set(_variables(case))
+        if b"file:" in body or b"{%" in body:
+            for path in question_files(case, job.base, self.root) | verdict_files(case, job.base, self.root):
+                with self._lock:
+                    if path not in self._named:
+                        self._named[path] = set(_variables(_text_of(path, self.root)))
+                    names |= self._named[path]
+        return {name: digest(_variable(name) if self._may_know(name) else name) for name in names}
+
+    def _may_know(self, name: str) -> bool:
+        return self._asking().covers(variable(name))
 
     def _marks(self, files: Sequence[Path]) -> list[str]:
         """Of each file its hash; of those beyond the limit by size and time."""
@@ -515,7 +538,8 @@ def named_variables(jobs: Iterable[Job], root: Path) -> set[str]:
             if path not in files:
                 files[path] = set(_variables(_text_of(path, root)))
             named |= files[path]
-        found |= named - own.keys()
+        # What an assertion names is the person's, whatever the suite's own `env` says.
+        found |= (named - own.keys()) | set(_variables([case.asserted, case.options]))
     return found
 
 

@@ -221,6 +221,7 @@ class _Wants:
         self._looked_at: set[tuple[str, Path]] = set()
         self._templates: set[tuple[str, Path, frozenset[str]]] = set()
         self._own_env: frozenset[str] = frozenset()
+        self._env_file: frozenset[str] = frozenset()
         self._agents: set[bytes] = set()
         self._before: AgentSpec | None = None
         self._databases: set[str | None] = set()
@@ -364,6 +365,7 @@ class _Wants:
         base = (self.root / suite.path).parent
         env = suite.settings.get("env")
         self._own_env = frozenset(env) if isinstance(env, dict) else frozenset()
+        self._env_file = frozenset(suite.settings.get("env_file") or ())
         self._texts(suite.settings, base)
         first = next(iter(suite.cases), None)
         form = format_of(first.format if first is not None else suite.format)
@@ -422,6 +424,7 @@ class _Wants:
         self.withheld(format_of(case.format).withheld(None, self.config))
         for one in case.asserted:
             self._assertion(one, case, base, first=True)
+        self._texts(case.options, base)
         if asks_a_database(case):
             self._in_turn(lambda trust: database(self.config, case.database, trust))
 
@@ -435,6 +438,13 @@ class _Wants:
             self.add(settings.reached_from_outside)
 
     def _assertion(self, one: Assertion, case: Case, base: Path, first: bool) -> None:
+        own, self._own_env = self._own_env, self._env_file  # it is not judged by the suite's own `env`
+        try:
+            self._asserted(one, case, base, first)
+        finally:
+            self._own_env = own
+
+    def _asserted(self, one: Assertion, case: Case, base: Path, first: bool) -> None:
         kind = one.type.removeprefix("not-")
         value = one.value
         if isinstance(value, str) and kind in ("python", "ruby", "javascript", "webhook"):
@@ -454,6 +464,8 @@ class _Wants:
         self._texts(one.value if one.value is not msgspec.UNSET else None, base)
         if one.transform or one.config or one.extra:
             self._texts({"transform": one.transform, "config": one.config, "extra": one.extra}, base)
+        if one.metric and "{" in one.metric:
+            self._texts(one.metric, base)
 
     def _rendered(self, value: str, case: Case, base: Path) -> str:
         """The text as the case's variables make it, as it is where that cannot be known yet."""

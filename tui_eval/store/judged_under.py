@@ -59,7 +59,7 @@ def settings_of_parts(parts: Iterable[tuple[RunInfo, Iterable[str]]]) -> dict[st
     """What a run that is put together keeps of its parts' `SETTINGS`, each with the suites that it has cases of; empty
     where a suite was judged by different ones, so that nothing is taken for unchanged."""
     suites: dict[str, Any] = {}
-    marks: dict[str, dict[str, Any]] = {"databases": {}, "graders": {}, "prices": {}}
+    marks: dict[str, dict[str, Any]] = {"databases": {}, "graders": {}, "prices": {}, "variables": {}}
     for info, own in parts:
         given = info.provenance.get(SETTINGS)
         kept = given.get("suites") if isinstance(given, dict) else None
@@ -77,7 +77,7 @@ def settings_of_parts(parts: Iterable[tuple[RunInfo, Iterable[str]]]) -> dict[st
 
 
 def means_differ(parts: Sequence[tuple[str, RunInfo, Collection[str]]]) -> str:
-    """What the results of parts rest on (files, settings, judges, databases, prices) that is other in one of them than in
+    """What the results of parts rest on (files, settings, judges, databases, prices, variables) that is other in one of them than in
     others, with these, in words; empty: nothing is, as far as the parts say. Each part is its name, and the suites that it has cases of."""
     found: dict[str, dict[str, dict[str, list[str]]]] = {}
     named_in_rules = {suite for _, info, _ in parts for suite in _rules(info)}
@@ -115,7 +115,8 @@ def _means(info: RunInfo, own: Collection[str], named: Collection[str]) -> Itera
         if isinstance(marks, list) and len(marks) == 2:
             yield "the settings of", suite, str(marks[0])
             yield "the judge of", suite, str(marks[1])
-    for kind, name in (("the database", "databases"), (_UNNAMED[0], "graders"), (_UNNAMED[1], "prices")):
+    named_by = {"the database": "databases", _UNNAMED[0]: "graders", _UNNAMED[1]: "prices"}
+    for kind, name in (*named_by.items(), ("the variable", "variables")):
         for item, mark in _mapping(settings, name).items():
             yield kind, item, str(mark)
     for suite in named if rules else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
@@ -212,6 +212,16 @@ def _with_problems(judgement: Judgement, case: Case, compat: Compat) -> Judgemen
     return judgement
 
 
+def _variables(job: Job, environment: RunContext) -> Mapping[str, str]:
+    """What `{{ env.NAME }}` finds where an answer is judged: the person's variables, where trusted, and those of the
+    suite's `.env`. What its own `env` says is filled in in its configuration alone, as in promptfoo."""
+    if not formats.format_of(job.format).templates:
+        return {}
+    from tui_eval.nunjucks.suite_environment import SuiteEnvironment
+
+    return SuiteEnvironment(job.settings.get("env_file") or {}, environment.trust)
+
+
 def judge_services(job: Job, environment: RunContext) -> JudgeServices:
     """The services for judging a job's attempt, but for its rows."""
     ask_judge, judge_name = environment.judge(job.judge, job)
@@ -237,6 +247,7 @@ def judge_services(job: Job, environment: RunContext) -> JudgeServices:
         else None,
         hosts=environment,
         trust=environment.trust,
+        env=_variables(job, environment),
         root=environment.config.root,
         base=job.base,
         comparison=job.comparison,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.servers.openai import OpenAIServer
+from tui_eval.config.project import Config
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
+from tui_eval.formats.promptfoo import read
+from tui_eval.guard.trust import Trust
 from tui_eval.store.reader import RunReader
 
 SUITE = """
@@ -38,3 +42,94 @@ async def test_providers_and_graders_have_a_suite_s_variables(
     assert active.writer is not None
     reader = RunReader(active.writer.folder)
     assert "key-of-the-suite" not in repr([reader.case(row.id) for row in reader.cases()])
+
+
+CONFIG = """
+prompts: ['{{x}}']
+providers: [echo]
+env: {OWN: own}
+defaultTest: file://default.yaml
+tests: [file://tests.yaml, file://tests.json, file://tests.jsonl, file://tests.csv]
+"""
+DEFAULT = """
+assert: [{type: not-contains, value: "{{env.OF_FILE}} of the default"}]
+"""
+TESTS = """
+- {vars: {x: word}, assert: [{type: equals, value: "{{env.WORD}}", metric: "m {{env.WORD}}"}]}
+- {vars: {x: word}, assert: [{type: not-equals, value: "{{env.WORD}}"}]}
+- {vars: {x: word}, assert: [{type: contains-all, value: ["{{env['WORD']}}"]}]}
+- {vars: {x: word}, assert: [{type: not-regex, value: "^{{env.WORD}}$"}]}
+- {vars: {x: word}, assert: [{type: javascript, value: "output === '{{env.WORD}}'"}]}
+- vars: {x: word}
+  assert: [{type: assert-set, metric: "s {{env.WORD}}", assert: [{type: equals, value: "{{env.WORD}}"}]}]
+- {vars: {x: word}, assert: [{type: equals, value: "{% if env.WORD == 'word' %}word{% endif %}"}]}
+- {vars: {x: in the file}, assert: [{type: equals, value: "{{env.OF_FILE}}"}]}
+- {vars: {x: own}, assert: [{type: equals, value: "{{env.OWN}}"}]}
+- {vars: {x: dflt}, assert: [{type: equals, value: "{{env.NOWHERE | default('dflt')}}"}]}
+"""
+OTHERS = {
+    "tests.json": '[{"vars": {"x": "word"}, "assert": [{"type": "not-equals", "value": "{{env.WORD}}"}]}]',
+    "tests.jsonl": '{"vars": {"x": "word"}, "assert": [{"type": "equals", "value": "{{env.WORD}}"}]}\n',
+    "tests.csv": "x,__expected\nword,not-contains: {{env.WORD}}\nword,equals: {{env.WORD}}\n",
+    ".env": "OF_FILE=in the file\nWORD=not this\n",
+}
+
+
+async def ran(folder: Path, **asked: Any) -> RunReader:
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(folder)], root=str(folder), **asked))
+    await active.execute()
+    assert active.writer is not None
+    return RunReader(active.writer.folder)
+
+
+def write_files_of_tests(folder: Path) -> None:
+    for name, text in {**OTHERS, "tests.yaml": TESTS, "default.yaml": DEFAULT}.items():
+        (folder / name).write_text(text, "utf-8")
+    (folder / "promptfooconfig.yaml").write_text(CONFIG, "utf-8")
+
+
+async def test_assertions_in_files_of_tests_have_the_variables_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As promptfoo 0.121.20 judges them; of the suite's own `env` it knows nothing in these files.
+    monkeypatch.setenv("WORD", "word")
+    monkeypatch.delenv("OF_FILE", raising=False)
+    write_files_of_tests(tmp_path)
+    reader = await ran(tmp_path, trust=True)
+    rows = list(reader.attempts())
+    outcomes = [row.outcome for row in rows]
+    words = (
+        "passed failed passed failed passed passed passed passed failed passed failed passed failed passed"
+    )
+    assert outcomes == words.split()
+    for at, name in ((0, "m word"), (5, "s word")):
+        found = reader.attempt(rows[at].id)
+        assert found is not None and set(found.named_scores) == {name}
+
+
+async def test_variables_that_assertions_in_files_of_tests_name_need_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORD", "word")
+    write_files_of_tests(tmp_path)
+    reader = await ran(tmp_path)
+    rows = list(reader.attempts())
+    named = [row for row in rows if "WORD" in repr(reader.case(row.case_ref).asserted)]
+    assert len(named) == 11 and {row.outcome for row in named} == {"error"}
+    said = [(reader.attempt(row.id) or row).message for row in named]
+    assert all("needs trust: read the environment variable WORD" in line for line in said)
+
+
+async def test_the_env_file_is_asked_for_where_only_a_file_of_tests_names_a_variable(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OF_FILE=in the file\n", "utf-8")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{x}}']\nproviders: [echo]\ntests: file://t.yaml\n", "utf-8"
+    )
+    (tmp_path / "t.yaml").write_text(
+        "- {vars: {x: in the file}, assert: [{type: not-equals, value: '{{env.OF_FILE}}'}]}", "utf-8"
+    )
+    text = (tmp_path / "promptfooconfig.yaml").read_text("utf-8")
+    suite = read.read("promptfooconfig.yaml", text, Config(root=tmp_path), Trust())
+    assert any("needs trust: read .env" in problem.message for problem in suite.problems)
+    reader = await ran(tmp_path, agreed=["read .env"])
+    assert [row.outcome for row in reader.attempts()] == ["failed"]

@@ -142,11 +142,18 @@ def verdict_from(call: AssertionCall, result: Result) -> Verdict:
 
 
 def metric_of(assertion: Assertion, evidence: JudgeInput) -> str | None:
-    """The name under which an assertion's score is counted, its template filled in."""
+    """The name under which an assertion's score is counted, its template filled in where it is one.
+
+    Raises:
+        NeedsTrust: it names a variable of the environment.
+    """
     metric = assertion.metric
     if not metric or "{" not in metric:
         return metric
-    return expected_values.rendered(metric, evidence)
+    try:
+        return expected_values.rendered(metric, evidence)
+    except CannotJudge:
+        return metric  # as in promptfoo: a name proves nothing
 
 
 def _why_not(full: str, kind: str) -> str:

@@ -42,17 +42,22 @@ def env_files(named: Any, text: str, reading: SuiteReading) -> dict[str, str]:
     Their names are secrets' names as often as not: they are read only where the folder is trusted.
     As in the tool, the environment wins over `.env`, and a file that is named wins over both.
     """
-    result: dict[str, str] = {}
-    beside = reading.base / ".env"
-    asked = reading.trust.granted or _ENV.search(text) is not None
-    if asked and beside.is_file() and reading.want(f"read {from_root(beside, reading.root)}"):
-        found = _env_file(".env", reading)
-        result = {name: value for name, value in found.items() if name not in os.environ}
+    if reading.trust.granted or _ENV.search(text) is not None:
+        read_beside(reading)
+    result = dict(reading.env_file)
     paths = named if isinstance(named, list) else [named]
     for path in (part.strip() for given in paths if isinstance(given, str) for part in given.split(",")):
         if path and reading.want(f"read {from_root(reading.base / path, reading.root)}"):
             result.update(_env_file(path, reading))
     return result
+
+
+def read_beside(reading: SuiteReading) -> None:
+    """Read the `.env` beside the suite, where there is one and it may be read."""
+    beside = reading.base / ".env"
+    if beside.is_file() and reading.want(f"read {from_root(beside, reading.root)}"):
+        found = _env_file(".env", reading)
+        reading.env_file = {name: value for name, value in found.items() if name not in os.environ}
 
 
 def _env_file(name: str, reading: SuiteReading) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 from tui_eval.config.project import Config, rule_for
 from tui_eval.formats.promptfoo.read import promptfoo_types, scenarios, suite_prompts, suite_providers
 from tui_eval.formats.promptfoo.read.combined import combined
-from tui_eval.formats.promptfoo.read.env_files import env_files, fill_all, own_env
+from tui_eval.formats.promptfoo.read.env_files import env_files, fill_all, own_env, read_beside
 from tui_eval.formats.promptfoo.read.matrix_cases import CaseMaker, TooMany, columns
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
 from tui_eval.formats.promptfoo.read.references import References
@@ -140,6 +140,7 @@ class ConfigReader:
         description = data.get("description")
         suite.description = description if isinstance(description, str) else ""
         suite.cases = all_cases(*self.asked(data))
+        self._env_of_files()
         suite.hidden = self.reading.secrets
 
     def document(self, text: str) -> dict[str, Any] | None:
@@ -249,6 +250,17 @@ class ConfigReader:
             reading.problem(reading.name, 0, "", str(error))
             return None
 
+    def _env_of_files(self) -> None:
+        """The `.env` beside the suite, where only the files of its tests and prompts name variables."""
+        reading = self.reading
+        if not reading.naming_env or reading.env_file:
+            return
+        read_beside(reading)
+        if reading.env_file:
+            self.suite.settings["env_file"] = reading.env_file
+            self.suite.settings["env"] = reading.env = {**reading.env_file, **reading.env}
+            reading.keep_secret(secret_values(reading.env))
+
     def _untold(self) -> None:
         """Environment variables that the suite asks for and does not get without trust."""
         for what in self.reading.trust.wanted:
@@ -282,6 +294,8 @@ class ConfigReader:
             settings["commandLineOptions"] = typed
         if reading.env:
             settings["env"] = reading.env
+        if reading.env_file:
+            settings["env_file"] = reading.env_file
         for key in KEPT:
             if data.get(key) is not None:
                 settings[key] = data[key]

@@ -159,6 +159,8 @@ class SuiteReading:
         self.files: list[str] = []
         self._unread: dict[tuple[Any, ...], list[Unread]] = {}
         self.env: dict[str, str] = {}
+        self.env_file: dict[str, str] = {}
+        self.naming_env: list[str] = []
         self.secrets: list[str] = []
         self._host: PythonHost | None = None
         self._node: NodeHost | None = None
@@ -303,9 +305,12 @@ class SuiteReading:
             raise Missing(f"{path.name}: {error.strerror or error}") from None
         self.saw(path)
         try:
-            return data.decode("utf-8-sig")
+            text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise Missing(f"{path.name} is not UTF-8 text (byte {error.start})") from None
+        if ("env." in text or "env[" in text) and ("{{" in text or "{%" in text):
+            self.naming_env.append(path.name)
+        return text
 
     def glob(self, reference: str, base: Path | None = None) -> list[Path]:
         """The files that a pattern matches, sorted by path (the tool leaves the order to the disk).
