@@ -176,7 +176,7 @@ class SessionContext(msgspec.Struct):
     it), `use_direct` whether a network run by the library calls other networks within it. `test` and
     `label` are the test and the prompt's label as promptfoo's providers see them; `evaluation_id` is one for
     a run; `prompt` is the prompt as promptfoo's providers see it (raw, label, config, template); `trace` is
-    set where the suite asks for traces."""
+    set where the suite asks for traces; `judges` where a judge is asked."""
 
     case_id: str
     attempt: int
@@ -193,6 +193,7 @@ class SessionContext(msgspec.Struct):
     evaluation_id: str = ""
     prompt: dict[str, Any] | None = None
     trace: TraceContext | None = None
+    judges: bool = False
 
     @property
     def trace_headers(self) -> dict[str, str]:

@@ -62,6 +62,8 @@ __all__ = [
 ]
 
 NEURO_SAN_URL = "http://localhost:8080"
+JUDGE_NETWORK = "gist"
+"""neuro-san's own, which its driver asks."""
 NAO_URL = "http://localhost:5005"
 
 

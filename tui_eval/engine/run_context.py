@@ -19,6 +19,7 @@ from tui_eval import agents, causes
 from tui_eval.agents.base import Agent, AgentError, Pace, Request, Services, SessionContext
 from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer
 from tui_eval.config.project import (
+    JUDGE_NETWORK,
     AgentSpec,
     Config,
     ConfigError,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
 _SQL_TIMEOUT = 30.0
 _AGENT_SQL_TIMEOUT = 5.0
-_JUDGE_NETWORK = "gist"  # neuro-san's own
 _TOOL_ROWS = 200  # rows that a model's `run_sql` tool gives back
 _SPECS = 64  # entries whose agent is found without comparing them
 
@@ -438,11 +438,11 @@ class RunContext(Hosts):
         except ConfigError as error:
             raise CannotJudge(f"the judge {spec.name}: {error}", "judge-failed", str(error)) from None
         model = model_of(spec, self.trust)
-        context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=model)
+        context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=model, judges=True)
         context.reference = job is not None and job.compat == "reference"
         text = f"{system}\n\n{prompt}" if system else prompt
         if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
-            context.network = _JUDGE_NETWORK
+            context.network = JUDGE_NETWORK
         replies, answers = judged_attempt.get(), self.answers
         asked = None
         if (

@@ -97,6 +97,26 @@ async def test_answers_and_carries(folder: Path) -> None:
     await it.close()
 
 
+async def test_a_judge_called_gist_is_the_packages_whatever_the_manifest_lists(folder: Path) -> None:
+    """As neuro-san's driver asks it: by the file, since the manifest is that of one's own networks."""
+    shipped = folder / "lib" / "neuro_san" / "registries" / "gist.hocon"
+    it = library(folder)
+
+    async def asked(network: str, *, judges: bool = True) -> str:
+        _, replies = await talk(it, "q", network=network, connection="direct", judges=judges)
+        return replies[0].text.split()[1]
+
+    assert await asked("gist") == "gist", "a package without it"
+    shipped.parent.mkdir()
+    shipped.write_text("{}")
+    (folder / "networks" / "manifest.hocon").write_text('{"gist.hocon": true}')
+    (folder / "networks" / "gist.hocon").write_text("{}")
+    assert await asked("gist") == str(shipped)
+    assert await asked("strict_gist") == "strict_gist"
+    assert await asked("gist", judges=False) == "gist", "an agent is the manifest's"
+    await it.close()
+
+
 async def test_a_session_is_made_once_and_before_the_first_turn_is_timed(folder: Path) -> None:
     it = library(folder)
     session = await it.open(context(network="net", connection="direct"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -167,6 +168,47 @@ async def test_a_judge_that_is_a_network_is_asked_as_neuro_san_asks_it(
     asked = server.requests[-1]
     assert asked.path == "/api/v1/gist/streaming_chat"
     assert asked.body["user_message"]["text"] == row["judge_questions"][0]
+
+
+_LIBRARY = """
+import os
+
+class DirectAgentSessionFactory:
+    def create_session(self, agent_name, use_direct=False, metadata=None):
+        if not os.path.isabs(agent_name):
+            raise ValueError(f'Agent named "{agent_name}" not found in manifest file')
+        return self
+
+    def streaming_chat(self, body):
+        yield {"response": {"type": 101, "text": "pass", "chat_context": {"n": 1}}}
+
+    def close(self):
+        pass
+"""
+
+
+@pytest.mark.parametrize("judge", ["agent: gist, ", ""])
+async def test_a_gist_is_asked_of_the_packages_network_where_the_manifest_is_ones_own(
+    project: Callable[..., Path], server: NeuroSanServer, monkeypatch: pytest.MonkeyPatch, judge: str
+) -> None:
+    server.plan.append(Planned(text="a dog"))
+    root = project(
+        config=f"agents:\n  neuro-san: {{type: neuro-san, url: '{server.url}'}}\n"
+        f"judge: {{type: neuro-san, {judge}python: '{sys.executable}'}}\n",
+        **{
+            "lib/neuro_san/__init__.py": "",
+            "lib/neuro_san/client/__init__.py": "",
+            "lib/neuro_san/client/direct_agent_session_factory.py": _LIBRARY,
+            "lib/neuro_san/registries/gist.hocon": "{}",
+            "manifest.hocon": "{}",
+        },
+    )
+    (root / "suite.yaml").unlink()
+    (root / "net.hocon").write_text(NETWORK.format(more="", tests='gist: "names an animal"'))
+    monkeypatch.setenv("PYTHONPATH", str(root / "lib"))
+    monkeypatch.setenv("AGENT_MANIFEST_FILE", str(root / "manifest.hocon"))
+    _, reader = await go(root, trust=True)
+    assert only(reader).outcome == "passed", only(reader).message
 
 
 @pytest.mark.parametrize("key", ["agent", "judge"])

@@ -24,7 +24,7 @@ from tui_eval.agents.neuro_san.neuro_san_library import Library, LibraryConversa
 from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
 from tui_eval.agents.neuro_san.neuro_san_worker import several
 from tui_eval.agents.neuro_san.sly_data import HELD_BACK
-from tui_eval.config.project import NEURO_SAN_URL, AgentSpec
+from tui_eval.config.project import JUDGE_NETWORK, NEURO_SAN_URL, AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note
 from tui_eval.guard.text import clip
 from tui_eval.model import Entry, Exchange, Reply
@@ -226,7 +226,10 @@ class NeuroSanAgent(Agent):
         by_library = self._options.text("python") and not self._options.text("url")
         direct = context.connection == "direct" or (context.connection is None and by_library)
         if direct and (library := self._installed()):
-            conversation = library.conversation(network, self.sent_headers(context), context.use_direct)
+            own = context.judges and network == JUDGE_NETWORK
+            conversation = library.conversation(
+                network, self.sent_headers(context), context.use_direct, own=own
+            )
             try:
                 await conversation.open()
             except ScriptError as error:

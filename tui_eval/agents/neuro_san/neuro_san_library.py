@@ -58,10 +58,13 @@ class Library(ScriptHost):
             raise ScriptError(f"cannot run {place}: {error.strerror}", code="cannot-run") from None
 
     def conversation(
-        self, network: str, metadata: Mapping[str, str], use_direct: bool
+        self, network: str, metadata: Mapping[str, str], use_direct: bool, *, own: bool = False
     ) -> LibraryConversation:
-        """One with that network, to be opened and closed."""
-        return LibraryConversation(self, network, metadata, use_direct)
+        """One with that network, to be opened and closed. `own`: with the package's of that name, whatever the manifest
+        lists."""
+        return LibraryConversation(
+            self, {"network": network, "metadata": dict(metadata), "use_direct": use_direct, "own": own}
+        )
 
     async def begun(self, asked: dict[str, Any], listener: Listener) -> tuple[ScriptProcess, int]:
         """Send a request to the process, a new one where a network or a tool was edited.
@@ -76,10 +79,10 @@ class LibraryConversation:
     """The turns of one conversation, in the process in which it was opened while that is there: what was edited
     meanwhile counts for the next."""
 
-    def __init__(self, library: Library, network: str, metadata: Mapping[str, str], use_direct: bool) -> None:
+    def __init__(self, library: Library, given: dict[str, Any]) -> None:
         self.library = library
         self._key = uuid.uuid4().hex
-        self._given = {"network": network, "metadata": dict(metadata), "use_direct": use_direct}
+        self._given = given
         self._process: ScriptProcess | None = None
 
     async def open(self) -> None:

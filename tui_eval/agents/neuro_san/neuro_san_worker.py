@@ -122,6 +122,7 @@ class Worker:
         self._sessions: dict[str, Any] = {}
         self._chats: dict[int, Any] = {}
         self._factory: Any = None
+        self._package = ""
         self._models: set[str] = set()
         if manifest:
             os.environ["AGENT_MANIFEST_FILE"] = manifest
@@ -175,11 +176,15 @@ class Worker:
         self._send({**answer, "files": self._files()})
 
     def _open(
-        self, identity: int, key: str, network: str, metadata: dict[str, str], use_direct: bool
+        self, identity: int, key: str, network: str, metadata: dict[str, str], use_direct: bool, own: bool
     ) -> None:
-        """Make the session of a conversation, which takes seconds: as neuro-san's driver does, one for all its turns."""
+        """Make the session of a conversation, which takes seconds: as neuro-san's driver does, one for all its turns.
+        `own`: with the package's network of that name, as the driver asks its judge, whatever the manifest lists."""
         with self._making:
-            session = self._library().create_session(network, use_direct=use_direct, metadata=metadata)
+            library = self._library()
+            file = os.path.join(self._package, "registries", f"{network}.hocon") if own else ""
+            asked = file if os.path.isfile(file) else network
+            session = library.create_session(asked, use_direct=use_direct, metadata=metadata)
             with suppress(Exception):  # where it cannot be done like this, the first turn does it
                 self._import_models(session)
         if identity in self._left:
@@ -229,8 +234,9 @@ class Worker:
                     f"{sys.executable} cannot import neuro-san ({error}); install it there, or give another Python"
                 ) from None
             # The package's own networks have their tools in it.
-            package = os.path.dirname(os.path.dirname(os.path.abspath(neuro_san.__file__)))
-            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ["PYTHONPATH"], package]))
+            self._package = os.path.dirname(os.path.abspath(neuro_san.__file__))
+            place = os.path.dirname(self._package)
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ["PYTHONPATH"], place]))
             self._factory = DirectAgentSessionFactory()
         return self._factory
 
