@@ -203,6 +203,39 @@ def test_an_order_by_what_is_no_column_of_the_result_is_known_in_sqlite(shop: Da
     assert (places := with_places(expected, given).places) is not None and places.to_list() == [1, 1, 3]
 
 
+@pytest.mark.parametrize(
+    ("sql", "places"),
+    [
+        ("SELECT b FROM named ORDER BY b", [1, 1, 3, 3, 5]),
+        ("SELECT n, b AS name FROM named ORDER BY name DESC, n", [1, 2, 3, 4, 5]),
+        ("SELECT b FROM named ORDER BY b COLLATE BINARY", [1, 2, 3, 4, 5]),
+        ("SELECT n FROM named ORDER BY n", None),
+        ("SELECT b AS n FROM named UNION ALL SELECT b FROM named ORDER BY n LIMIT 4", [1, 1, 1, 1]),
+    ],
+)
+def test_texts_that_their_collation_does_not_tell_apart_tie(
+    tmp_path: Path, sql: str, places: list[int] | None
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "named.db")) as made:
+        made.executescript("""
+            CREATE TABLE named (n INTEGER, b TEXT COLLATE NOCASE);
+            INSERT INTO named VALUES (1, 'a'), (2, 'A'), (3, 'B'), (4, 'b'), (5, 'x');
+        """)
+    spec = DatabaseSpec("named", "sqlite", str(tmp_path / "named.db"))
+    expected = execute(spec, sql)
+    asked = query_of_places(sql, expected, expected.dialect)
+    assert (asked is None) == (places is None)
+    if asked is None:
+        return
+    placed = with_places(expected, execute(spec, asked))
+    assert placed.places is not None and placed.places.to_list() == places
+    given, ordered = rows(expected), ComparisonSettings.of({"ordered": True})
+    if places == [1, 1, 3, 3, 5]:
+        assert not compare([given[at] for at in (1, 0, 3, 2, 4)], expected, ordered).passed
+        assert compare([given[at] for at in (1, 0, 3, 2, 4)], placed, ordered).passed
+        assert not compare([given[at] for at in (2, 1, 0, 3, 4)], placed, ordered).passed
+
+
 def test_rows_of_a_window_are_told_apart_in_sqlite(shop: DatabaseSpec) -> None:
     sql = "SELECT id, row_number() OVER (ORDER BY {}) AS place FROM orders"
 

@@ -245,13 +245,13 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
 
 
 async def _with_places(evidence: JudgeInput, sql: str, expected: SqlResult) -> SqlResult:
-    """Expected rows whose order counts with their places in it, where what they are sorted by is not among their
-    columns: rows that tie are right in any order."""
+    """Expected rows whose order counts with their places in it, where their columns do not say these: rows that tie are
+    right in any order."""
     from tui_eval.frames.query_words import query_of_places, with_places
 
     run = evidence.services.run_sql
     query = None
-    if run is not None and not expected.order_columns:
+    if run is not None:
         query = await in_thread(lambda: query_of_places(sql, expected, expected.dialect))
     if run is None or query is None:
         return expected

@@ -180,7 +180,7 @@ def concluded_from(
                 "the expected query gives other rows here than in this run: the database has changed since"
             )
             return Conclusion("unknown", words)
-        if settings.ordered and not expected.order_columns:
+        if settings.ordered:
             expected = _placed(spec, queries.expected, expected, cancel)
     own = expected if queries.same else _rows(spec, queries.own.sql, cancel)
     if isinstance(own, SqlFault) and (told := _recorded(asked.attempt, queries)) is not None:
@@ -214,7 +214,7 @@ def concluded_from(
 
 
 def _placed(spec: DatabaseSpec, sql: str, expected: SqlResult, cancel: threading.Event) -> SqlResult:
-    """Expected rows with their places in an order by what is not among their columns."""
+    """Expected rows with their places in an order that their columns do not say."""
     from tui_eval.frames.query_words import query_of_places, with_places
 
     asked = query_of_places(sql, expected, expected.dialect)
