@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import json
 import os
 import shutil
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -21,6 +24,7 @@ from tui_eval.commands.recorded_runs import attempt_text, runs_text
 from tui_eval.model import Attempt, Verdict
 from tui_eval.reports.console_table import RunTable
 from tui_eval.store.index import Index
+from tui_eval.store.linked import counting_folders
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 
@@ -288,3 +292,61 @@ def test_show_says_what_a_scripts_result_consists_of() -> None:
     shown = attempt_text(Attempt("s::a", 1, "failed", verdicts=[verdict]), "a").splitlines()
     at = shown.index("✗ javascript text: 1 of 2")
     assert shown[at + 1].startswith("    ✗ too") and "long" in shown[at + 1] and shown[at + 2] == "    ✓"
+
+
+def test_the_runs_of_a_project_that_cannot_be_written_are_there(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They vanished: `--failed` said that nothing had failed, and `--changed` asked everything anew."""
+    cli("run", "suite.yaml")
+    (first,) = Store(project).run_folders()
+    with monkeypatch.context() as patched:
+        patched.setattr("tui_eval.config.project._can_be_written", lambda folder: False)
+        assert [run["id"] for run in cli("runs", "--json").json] == [first.name]
+        assert cli("show", "last").code == cli("show", first.name).code == 1
+        failed = cli("run", "suite.yaml", "--failed", "--display", "json")
+        assert [json.loads(line)["case_id"] for line in failed.out.splitlines()] == ["suite.yaml::says sorry"]
+        changed = cli("run", "suite.yaml", "--changed", "--display", "json")
+        assert [json.loads(line)["case_id"] for line in changed.out.splitlines()] == [
+            "suite.yaml::says sorry"
+        ]
+        here = Store(project)
+        second = here.find()
+        assert here.holds(first) and here.holds(second) and second.parent == here.runs_folder != first.parent
+        assert cli("compare", first.name, "last").code in (0, 1)
+        # What is added to a run lies elsewhere than that.
+        assert cli("rescore", first.name).code == 1
+        added = here.find()
+        with closing(RunReader(added)) as reader:
+            assert reader.info().linked_to == first.name
+        assert here.folder_of(first.name) == first and [
+            one.name for one in counting_folders(project, first)
+        ] == [first.name, added.name]
+        several = {run["id"]: run for run in cli("runs", "--json").json}
+        assert list(several) == sorted(several, reverse=True) and len(several) == 4
+        assert not list((project / ".tui-eval" / "runs").glob(f"{second.name}*"))
+
+        def refused(folder: Path) -> None:
+            if folder == first:
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+        patched.setattr("tui_eval.commands.prune.delete_run", refused)
+        pruned = cli("prune", "--older-than", "0", "-y")
+        assert pruned.code == 4 and "Read-only file system" in pruned.err and "deleted 3 runs" in pruned.out
+    assert {run["id"]: run for run in cli("runs", "--json").json} == several
+    assert cli("show", second.name).code == 1
+
+
+def test_that_nothing_failed_is_not_said_of_runs_that_are_anothers_alone(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("run", "suite.yaml")
+    closed = project / ".tui-eval"
+    monkeypatch.setattr("tui_eval.config.project._can_be_written", lambda folder: folder != closed)
+    monkeypatch.setattr(
+        "tui_eval.config.project._can_be_read", lambda folder: closed not in (folder, *folder.parents)
+    )
+    said = f"not known is what is in {closed}, which cannot be read"
+    failed = cli("run", "suite.yaml", "--failed")
+    assert failed.code == 5 and said in failed.err
+    assert said in cli("runs").out and said in cli("show", "last").err

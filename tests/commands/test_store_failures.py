@@ -87,6 +87,28 @@ def test_nothing_is_lost_whatever_became_of_the_store(name: str, cli: Cli, proje
     assert answers_of(project, *runs) == ["fine"] * 4
 
 
+@pytest.mark.parametrize("to", ["nowhere", "elsewhere"])
+def test_a_run_in_whose_place_a_link_stands_is_in_every_list(cli: Cli, project: Path, to: str) -> None:
+    (project / "elsewhere").mkdir()
+    bite = f'shutil.move(file.parents[1], "gone"); file.parents[1].symlink_to(Path("{to}").absolute())'
+    (project / "bot.py").write_text(BOT.format(root=str(project), bite=bite, size=8))
+    given = cli(*RUN)
+    assert given.code == 1 and "the whole run is kept in" in given.err, given
+    assert list((project / "elsewhere").iterdir()) == []
+    written(project)
+    for there in (True, False):
+        if not there:  # the link is taken away
+            (project / ".tui-eval" / "runs").unlink()
+        (run,) = cli("runs", "--json").json
+        assert (run["state"], run["passed"], run["failed"]) == ("finished", 3, 1)
+        assert cli("show", "last").code == 1
+    (project / "bot.py").write_text("def answer(message):\n    return 'fine'\n")
+    again = cli("run", "suite.yaml", "--trust", "--failed", "--display", "json")
+    assert again.code == 1 and [json.loads(line)["case_id"] for line in again.out.splitlines()] == [
+        "suite.yaml::three"
+    ]
+
+
 def test_a_disk_that_fills_up(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "bot.py").write_text(BOT.format(root=str(project), bite="pass", size=40_000))
     Disk(monkeypatch).pages = 1

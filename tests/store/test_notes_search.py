@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.store.test_store import attempt, start
 from tui_eval.model import Entry
 from tui_eval.store.full_text import Hits, search
@@ -22,6 +24,32 @@ def test_notes_are_kept_replaced_and_taken_away(tmp_path: Path) -> None:
     assert notes.of_run("r")[1].verdict == "right" and not notes.of_run("r")[1].star
     notes.put(HumanNote("r", 1, "c"))
     assert list(notes.of_run("r")) == [2]
+
+
+def test_notes_of_a_project_that_cannot_be_written_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    root = tmp_path / "root"
+    root.mkdir()
+    monkeypatch.chdir(root)
+    writer, _ = start(root)
+    writer.close()
+    for number in (1, 2, 3):
+        Notes(root).put(HumanNote("r", number, "c", "wrong", f"first {number}"))
+    with monkeypatch.context() as patched:
+        patched.setattr("tui_eval.config.project._can_be_written", lambda folder: False)
+        notes = Notes(root)
+        assert list(Notes.beside(writer.folder).of_run("r")) == [3, 2, 1]
+        notes.put(HumanNote("r", 1, "c", "right", "second"))
+        notes.put(HumanNote("r", 2, "c"))
+        assert {ref: note.text for ref, note in notes.of_run("r").items()} == {1: "second", 3: "first 3"}
+        assert [note.verdict for note in notes.verdicts()] == ["right", "wrong"]
+        writer, _ = start(root)
+        writer.close()
+        assert writer.folder.is_relative_to(tmp_path / "state")
+        assert list(Notes.beside(writer.folder).of_run("r")) == [1, 3]
+    assert list(Notes(root).of_run("r")) == list(Notes.beside(writer.folder).of_run("r")) == [1, 3]
 
 
 def test_words_are_found_in_text_arguments_and_results(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, CommandError, counted, say, warn
+from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, CommandError, counted, say, warn
 from tui_eval.config.project import find_root
 from tui_eval.store.answer_cache import AnswerCache
 from tui_eval.store.index import Index
@@ -47,6 +47,7 @@ def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool
     if not yes and not _confirmed(f"delete these ({many})?"):
         say("nothing deleted")
         return EXIT_OK
+    gone: list[Path] = []
     for folder in doomed:
         try:
             delete_run(folder)
@@ -54,8 +55,9 @@ def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool
             warn(f"{folder}: {error.strerror or error}")
             continue
         index.forget(folder.name)
-    say(f"deleted {many}")
-    return EXIT_OK
+        gone.append(folder)
+    say(f"deleted {counted(len(gone), 'run')}, {sum(sizes[folder] for folder in gone) / 1e6:.1f} MB")
+    return EXIT_OK if len(gone) == len(doomed) else EXIT_USAGE
 
 
 def _clear_answers(root: Path, yes: bool) -> int:

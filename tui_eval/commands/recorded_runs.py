@@ -107,7 +107,7 @@ def _project_of(folder: Path) -> Path | None:
     """The root of the project that a run's folder is in; None where that is not the current one, so that its
     suites may be elsewhere."""
     root, _ = find_root([Path.cwd()])
-    return root if folder.parent.resolve() == Store(root).runs_folder.resolve() else None
+    return root if Store(root).holds(folder) else None
 
 
 def _usual_tokens(case: StoredCase) -> dict[str, str]:
@@ -269,7 +269,7 @@ def cancel(reference: str) -> int:
     folder = _find(reference)
 
     async def ask() -> int:
-        client = EngineClient(folder.parents[2])
+        client = EngineClient(_project_of(folder) or folder.parents[2])
         await client.attach(folder)
         try:
             return await client.cancel(folder.name)
@@ -330,7 +330,7 @@ def list_runs(as_json: bool) -> int:
     elif found:
         say(runs_text(found, terminal_width()))
     else:
-        say(f"no runs yet in {root}; start one with `tui-eval run PATH`")
+        say(f"{Store(root).none_yet(root)}; start one with `tui-eval run PATH`")
     return EXIT_OK if found else EXIT_NOTHING
 
 

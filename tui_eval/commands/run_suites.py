@@ -380,8 +380,8 @@ def _go_on(folder: Path, info: RunInfo) -> str:
     again = info.options.get("rescores")
     if again:
         return rescore_command(str(again), info.options)
-    here = Store(find_root([Path.cwd()])[0]).runs_folder
-    return way_on(info.id if folder.parent.resolve() == here.resolve() else folder, info)
+    here = Store(find_root([Path.cwd()])[0])
+    return way_on(info.id if here.holds(folder) else folder, info)
 
 
 def write_files(

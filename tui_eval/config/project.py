@@ -299,12 +299,43 @@ def kept_by_link(root: Path) -> bool:
 
 
 def state_dir(root: Path) -> Path:
-    """The store's folder: `.tui-eval` under the root, or, where the root cannot be written or a link stands in
-    its place, one of its own under the user's state folder (the caller then says so). It is not made here."""
+    """The store's folder, in which what is new is written: `.tui-eval` under the root, or, where the root cannot be
+    written or a link stands in its place, one of its own under the user's state folder (the caller then says so). It is
+    not made here."""
+    folder = root / ".tui-eval"
+    if not kept_by_link(root) and _can_be_written(folder if folder.exists() else root):
+        return folder
+    return _persons_dir(root)
+
+
+def also_read(root: Path, written: Path) -> Path | None:
+    """The store's other folder, where that is there and may be looked into: `.tui-eval` of a root that cannot be written,
+    or what was kept elsewhere while it could not be. `written` is the one of `state_dir`."""
+    folder = root / ".tui-eval"
+    other = _persons_dir(root) if written == folder else folder
+    if (other == folder and kept_by_link(root)) or not _can_be_read(other):
+        return None
+    return other
+
+
+def closed_to_us(root: Path) -> Path | None:
+    """The folder of a root's runs where it is there and another person's alone: of these nobody knows anything."""
+    if kept_by_link(root):
+        return None
+    folders = (root / ".tui-eval", root / ".tui-eval" / "runs")
+    return next((one for one in folders if os.path.lexists(one) and not _can_be_read(one)), None)
+
+
+def _can_be_read(folder: Path) -> bool:
+    return os.access(folder, os.R_OK | os.X_OK)
+
+
+def _can_be_written(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+def _persons_dir(root: Path) -> Path:
     from tui_eval.guard.trust_store import state_home
 
-    folder = root / ".tui-eval"
-    if not kept_by_link(root) and os.access(folder if folder.exists() else root, os.W_OK | os.X_OK):
-        return folder
     digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:12]
     return state_home() / "projects" / f"{root.name or 'root'}-{digest}"

@@ -156,7 +156,7 @@ class ActiveRun:
                 self._forget_plan()
                 if self.runner.stepper is not None and not self.runner.stepper.sent:
                     await asyncio.to_thread(shutil.rmtree, writer.home, True)  # stepped, and nothing was sent
-                elif writer.home.is_relative_to(Store(root).runs_folder):
+                elif Store(root).holds(writer.home):
                     self.indexed = await asyncio.to_thread(Index(root).record, writer.home, self.beside)
 
     def _forget_plan(self) -> None:

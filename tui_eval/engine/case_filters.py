@@ -593,7 +593,7 @@ def _last_cut(
     cut = [run.id for run in index.runs() if run.never_ran and not run.linked_to]
     merged = index.merged() if cut else {}
     for run_id in cut[:_LOOKED_AT]:
-        folder = store.runs_folder / run_id
+        folder = store.folder_of(run_id)
         own = merged.get(run_id)
         if is_alive(folder) or (own and any(own < parts for parts in merged.values())):
             continue  # what was merged of more parts says by itself what it lacks

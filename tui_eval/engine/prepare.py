@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, overload
 import msgspec
 
 from tui_eval import __version__
-from tui_eval.config.project import Config, ConfigError, SuiteRule, find_root, load, read_withheld
+from tui_eval.config.project import (
+    Config,
+    ConfigError,
+    SuiteRule,
+    closed_to_us,
+    find_root,
+    load,
+    read_withheld,
+)
 from tui_eval.engine import case_filters
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.row_comparison import (
@@ -50,7 +58,7 @@ from tui_eval.store import judged_under, missing_cases, shard_runs
 from tui_eval.store.case_state import Column, by_content
 from tui_eval.store.index import Index, seen_ahead
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError, not_known_in
 from tui_eval.store.schema import KEEPS_ANSWERS, RunInfo
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.writer import RunWriter
@@ -230,7 +238,7 @@ def prepare(
         never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
         why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)
         unknown = not_known(UnreadRuns(Index(config.root).runs()).all)
-        told = "; ".join(filter(None, (f"{error}{why}", unknown)))
+        told = "; ".join(filter(None, (f"{error}{why}", unknown))) + not_known_in(closed_to_us(config.root))
         raise NothingToRun(told, problems, incomplete=bool(never)) from None
     except SelectionError as error:  # it says what there is: cases' names may hold secrets
         hidden = KeptCases(environment.masker)

@@ -36,7 +36,7 @@ def run_of(store: Store, reference: str, spec: AgentSpec, trust: Trust) -> Path 
         path = path.parent
     is_path = os.sep in reference or (path / DATABASE).is_file()
     folder = path.absolute() if is_path else _by_id(store, reference)
-    if not spec.typed and not inside(store.folder, folder):
+    if not spec.typed and not any(inside(place, folder) for place in store.places):
         try:
             confine(store.root, folder, trust)
         except OSError as error:

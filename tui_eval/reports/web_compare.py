@@ -98,17 +98,17 @@ def _number(text: str | None) -> int | None:
 
 
 def _compared(root: Path, before: RunSummary, after: RunSummary, left: int | None, right: int | None) -> Both:
-    folders = Store(root).runs_folder
+    store = Store(root)
     first, second = (
-        _side(root, folders, one, other, column)
+        _side(root, store, one, other, column)
         for one, other, column in ((before, after, left), (after, before, right))
     )
     return Both(first, second, compare(first.cases, second.cases))
 
 
-def _side(root: Path, folders: Path, run: RunSummary, other: RunSummary, column: int | None) -> Side:
-    against = folders / other.id if other.id != run.id else None
-    counting = counting_folders(root, folders / run.id, against)
+def _side(root: Path, store: Store, run: RunSummary, other: RunSummary, column: int | None) -> Side:
+    against = store.folder_of(other.id) if other.id != run.id else None
+    counting = counting_folders(root, store.folder_of(run.id), against)
     cases = load_together(counting)
     agent = ""
     if column is not None:

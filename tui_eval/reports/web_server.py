@@ -208,7 +208,7 @@ def _reader(root: Path, run: str) -> RunReader:
     store = Store(root)
     if run not in {folder.name for folder in store.run_folders()}:
         raise PageNotThere("no such run")
-    return RunReader(store.runs_folder / run)
+    return RunReader(store.folder_of(run))
 
 
 def _page(root: Path, run: str) -> str:

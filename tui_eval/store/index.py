@@ -142,7 +142,7 @@ class Index:
                 "", 0, 0, 0, 0, 0, None, None,
             )
             for name, why in unreadable.items()
-            if not is_alive(folder := self.store.runs_folder / name)
+            if not is_alive(folder := self.store.folder_of(name))
         ]  # fmt: skip
 
     def sharing(self, run_id: str, cases: Collection[str] | None = None) -> dict[str, tuple[int, int]]:
@@ -283,7 +283,7 @@ class Index:
         each of its cases as well: reading them costs as much as the rest."""
         with contextlib.suppress(sqlite3.Error), self._open(create=True) as connection:
             if connection is not None:
-                recorded = _record(connection, folder, beside) is None
+                recorded = _record(connection, self.store, folder, beside) is None
                 _mend_times(connection)
                 return recorded
         return False
@@ -341,7 +341,7 @@ class Index:
         for folder in folders[:limit]:
             if folder.name in known and self._has_ended(folder, *known[folder.name]):
                 continue
-            if (why := _record(connection, folder)) is not None:
+            if (why := _record(connection, self.store, folder)) is not None:
                 unreadable[folder.name] = why
         _mend_times(connection)
         return unreadable
@@ -356,7 +356,7 @@ class Index:
 
     @contextlib.contextmanager
     def _open(self, create: bool = False):
-        if not create and not self.store.runs_folder.is_dir():
+        if not create and not any(place.is_dir() for place in self.store.places):
             yield None
             return
         try:
@@ -581,7 +581,10 @@ _UNFIT = (
 
 
 def _record(
-    connection: sqlite3.Connection, folder: Path, beside: Callable[[RunReader], CaseTaker] | None = None
+    connection: sqlite3.Connection,
+    store: Store,
+    folder: Path,
+    beside: Callable[[RunReader], CaseTaker] | None = None,
 ) -> StoreError | None:
     """Put a run into the index (again); where it cannot be read, why. What was known of one that is damaged since goes."""
     try:
@@ -589,7 +592,7 @@ def _record(
             while True:
                 written = _written(folder)
                 info = reader.info()
-                together = _with_those_before(connection, folder, info)
+                together = _with_those_before(connection, store, folder, info)
                 run, results, marks = _values(info, reader, together, beside(reader) if beside else None)
                 connection.execute("BEGIN IMMEDIATE")
                 with _undone(connection):
@@ -628,7 +631,7 @@ def _write(
 
 
 def _with_those_before(
-    connection: sqlite3.Connection, folder: Path, info: RunInfo
+    connection: sqlite3.Connection, store: Store, folder: Path, info: RunInfo
 ) -> dict[Column, dict[str, CaseSummary]]:
     """Of a run that adds attempts to another, or judges some of its answers again: what its cases have come to
     with it, by column. Of other runs nothing: they stand for themselves."""
@@ -645,11 +648,11 @@ def _with_those_before(
         links[above] = None
         with (
             contextlib.suppress(StoreError),
-            contextlib.closing(RunReader(folder.with_name(above))) as reader,
+            contextlib.closing(RunReader(store.folder_of(above))) as reader,
         ):
             above = links[above] = reader.info().linked_to
     together = family(links, info.id)
-    before = [folder.with_name(name) for name in together[: together.index(info.id)]]
+    before = [store.folder_of(name) for name in together[: together.index(info.id)]]
     found: dict[Column, dict[str, CaseSummary]] = {}
     for summary in load_together([*(one for one in before if (one / DATABASE).is_file()), folder]):
         found.setdefault(Column(summary.agent, summary.model or ""), {})[summary.case_id] = summary

@@ -62,10 +62,11 @@ def counting(links: Mapping[str, str | None], run_id: str, other: str = "") -> l
 
 def counting_folders(root: Path, folder: Path, other: Path | None = None) -> list[Path]:
     """As `counting`, for runs' folders; one that is not of this project stands alone."""
-    if folder.absolute().parent != Store(root).runs_folder.absolute():
+    store = Store(root)
+    if not store.holds(folder):
         return [folder]
     found = counting(Index(root).links(), folder.name, other.name if other is not None else "")
-    return [folder if name == folder.name else folder.with_name(name) for name in found]
+    return [folder if name == folder.name else store.folder_of(name) for name in found]
 
 
 MOST_LISTED = 1_000
@@ -330,7 +331,7 @@ def _links(root: Path, *, own: bool) -> Iterator[tuple[str, str | None, Path]]:
     store = Store(root)
     if own:
         for run_id, above in Index(root).links().items():
-            yield run_id, above, store.runs_folder / run_id
+            yield run_id, above, store.folder_of(run_id)
         return
     for folder in store.run_folders():
         with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:

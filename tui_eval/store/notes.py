@@ -12,8 +12,9 @@ from typing import Literal
 
 import msgspec
 
+from tui_eval.config.project import find_root
 from tui_eval.guard import private
-from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.run_folders import STATE, Store, StoreError
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS notes (
@@ -42,12 +43,18 @@ class Notes:
     thread, never from the app's loop."""
 
     def __init__(self, root: Path) -> None:
-        self.path = Store(root).folder / "notes.db"
+        self._paths = [place.parent / "notes.db" for place in Store(root).places]
+        self.path = self._paths[0]
 
     @classmethod
     def beside(cls, run_folder: Path) -> Notes:
         """The notes of the project whose store a run's folder is in."""
-        return cls(run_folder.resolve().parents[2])
+        store = run_folder.resolve().parents[1]
+        if store.name != STATE:  # of a project that cannot be written, or could not be
+            here = find_root([Path.cwd()])[0]
+            if Store(here).holds(run_folder):
+                return cls(here)
+        return cls(store.parent)
 
     def put(self, note: HumanNote) -> None:
         """Keep a note, replacing the attempt's earlier one; an empty note is taken away.
@@ -61,7 +68,7 @@ class Notes:
             private.prepare_database(self.path)
             with closing(self._connect()) as connection, connection:
                 connection.execute(_TABLE)
-                if note.verdict is None and not note.text and not note.star:
+                if _is_empty(note) and len(self._paths) == 1:  # else it says that another one is no more
                     connection.execute(
                         "DELETE FROM notes WHERE run_id = ? AND attempt_ref = ?",
                         (note.run_id, note.attempt_ref),
@@ -103,13 +110,22 @@ class Notes:
 
     def verdicts(self, limit: int = 300) -> list[HumanNote]:
         """The newest notes of the project that say whether an answer is right."""
-        return self._all("verdict IS NOT NULL AND run_id >= ?", "")[:limit]
+        return [note for note in self._all("run_id >= ?", "") if note.verdict is not None][:limit]
 
     def _all(self, where: str, value: str) -> list[HumanNote]:
-        if not self.path.is_file():
+        """Of several on one attempt the newest counts."""
+        every = [note for path in self._paths for note in self._in(path, where, value)]
+        every.sort(key=lambda note: note.at, reverse=True)
+        newest: dict[tuple[str, int], HumanNote] = {}
+        for note in every:
+            newest.setdefault((note.run_id, note.attempt_ref), note)
+        return [note for note in newest.values() if not _is_empty(note)]
+
+    def _in(self, path: Path, where: str, value: str) -> list[HumanNote]:
+        if not path.is_file():
             return []
         try:
-            with closing(self._connect()) as connection:
+            with closing(self._connect(path)) as connection:
                 rows = connection.execute(
                     f"SELECT run_id, attempt_ref, case_id, verdict, text, star, at FROM notes WHERE {where}"
                     " ORDER BY at DESC",
@@ -122,15 +138,20 @@ class Notes:
             for run, ref, case, verdict, text, star, at in rows
         ]
 
-    def _connect(self) -> sqlite3.Connection:
-        private.check_database(self.path)
-        connection = sqlite3.connect(self.path, timeout=10)
+    def _connect(self, path: Path | None = None) -> sqlite3.Connection:
+        path = path or self.path
+        private.check_database(path)
+        connection = sqlite3.connect(path, timeout=10)
         try:
             private.refuse_programs(connection)
         except sqlite3.Error:
             connection.close()
             raise
         return connection
+
+
+def _is_empty(note: HumanNote) -> bool:
+    return note.verdict is None and not note.text and not note.star
 
 
 def _write(connection: sqlite3.Connection, note: HumanNote) -> None:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from tui_eval.config.project import CONFIG_NAME, state_dir
+from tui_eval.config.project import CONFIG_NAME, also_read, closed_to_us, state_dir
 from tui_eval.guard import private
 from tui_eval.guard.private import cache_home
 from tui_eval.guard.trust_store import state_home
@@ -78,22 +78,35 @@ class NewerRun(StoreError):
 
 
 class Store:
-    """The runs of a project. `root` is the project root; the folder is made when first written."""
+    """The runs of a project. `root` is the project root; the folder is made when first written.
+
+    Runs are read from `places`: where they are written, and, where the project cannot be written, or could not be for a
+    while, from where they were written then."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.folder = state_dir(root)
         self.runs_folder = self.folder / "runs"
+        other = also_read(root, self.folder)
+        self.places = [self.runs_folder, *([other / "runs"] if other is not None else [])]
         private.close_to_others(self.folder)
 
     def folder_of(self, run_id: str) -> Path:
         """Where a run of this id is: in this store, else that of a guest."""
         own = self.runs_folder / run_id
-        return own if run_id not in GUESTS or own.is_dir() else GUESTS[run_id]
+        if len(self.places) == 1 and run_id not in GUESTS:
+            return own
+        there = (one for place in self.places if (one := place / run_id).is_dir())
+        return next(there, GUESTS.get(run_id, own))
+
+    def holds(self, folder: Path) -> bool:
+        """Whether a run's folder is one of this store."""
+        above = folder.parent.resolve()
+        return any(above == place.resolve() for place in self.places)
 
     def welcome(self, folder: Path) -> None:
         """Look at this run as a guest, unless it is in this store."""
-        if folder.parent.resolve() != self.runs_folder.resolve():
+        if not self.holds(folder):
             GUESTS[folder.name] = folder
 
     def make(self) -> None:
@@ -125,15 +138,15 @@ class Store:
 
     def run_folders(self) -> Iterator[Path]:
         """Folders of all runs, newest first (ids begin with the time)."""
-        try:
-            with os.scandir(self.runs_folder) as entries:
-                names = sorted((one.name for one in entries if not one.is_symlink()), reverse=True)
-        except OSError:
-            return
-        for name in names:
-            folder = self.runs_folder / name
-            if (folder / DATABASE).is_file():
-                yield folder
+        found: dict[str, Path] = {}
+        for place in self.places:
+            with contextlib.suppress(OSError), os.scandir(place) as entries:
+                for one in entries:
+                    if not one.is_symlink():
+                        found.setdefault(one.name, place / one.name)
+        for name in sorted(found, reverse=True):
+            if (found[name] / DATABASE).is_file():
+                yield found[name]
 
     def next_run(self) -> tuple[str, float]:
         """The id of a new run and when it begins (seconds since the epoch): behind all runs that are here, in name and
@@ -155,6 +168,11 @@ class Store:
             return made, moment  # it looks like an id and is no time
         return f"{after:%Y%m%d-%H%M%S}-{after.microsecond // 1000:03d}{made[19:]}", moment
 
+    def none_yet(self, where: Path) -> str:
+        """That there is no run, in words; not of those that nobody here can look at."""
+        closed = closed_to_us(self.root)
+        return f"no runs yet {'under' if where != self.root else 'in'} {where}{not_known_in(closed)}"
+
     def find(self, reference: str = "last") -> Path:
         """The folder of a run by id, by a prefix of its id, by path, or `last`: the newest that is no step.
 
@@ -174,7 +192,7 @@ class Store:
             newest = next((folder for folder in folders if not is_step(folder)), None)
             if newest is not None:
                 return newest
-            raise StoreError(f"no runs yet under {self.runs_folder}; start one with `tui-eval run PATH`")
+            raise StoreError(f"{self.none_yet(self.runs_folder)}; start one with `tui-eval run PATH`")
         matching = [folder for folder in folders if folder.name.startswith(reference)]
         exact = [folder for folder in matching if folder.name == reference]
         if len(exact or matching) == 1:
@@ -183,6 +201,11 @@ class Store:
             names = ", ".join(folder.name for folder in matching[:5])
             raise StoreError(f"run {reference!r} is not unique: {names}; write more of its id")
         raise StoreError(f"no run {reference!r} under {self.runs_folder}; `tui-eval runs` lists them")
+
+
+def not_known_in(closed: Path | None) -> str:
+    """That nobody here knows what is in a folder of runs, in words; empty where there is none."""
+    return f"; not known is what is in {closed}, which cannot be read" if closed is not None else ""
 
 
 def is_step(folder: Path) -> bool:
@@ -214,7 +237,8 @@ def time_in(run_id: str) -> float:
     """When a run began, by its id; 0 where that does not say."""
     with contextlib.suppress(ValueError, OverflowError):
         begun = time.mktime(time.strptime(run_id[:15], "%Y%m%d-%H%M%S"))
-        return begun + int(run_id[16:19] or 0) / 1000
+        milliseconds = run_id[16:19]
+        return begun + (int(milliseconds) / 1000 if milliseconds.isdecimal() else 0.0)
     return 0.0
 
 
@@ -320,6 +344,20 @@ def rescue_folders(folder: Path) -> Iterator[Path]:
     yield state_home() / "rescued" / folder.name
     with contextlib.suppress(OSError):
         yield private.temporary_home() / "rescued" / folder.name
+
+
+def put_in_place(folder: Path) -> Iterator[Path]:
+    """Where a run goes whose folder was taken away: it is made again; where a link stands in the way, it goes where the
+    project's runs are kept then, and every list finds it."""
+    root = project_of_run(folder)
+    store = Store(root) if root is not None else None
+    if store is None or store.runs_folder == folder.parent.absolute():
+        yield folder
+        return
+    with contextlib.suppress(OSError):
+        store.make()
+        private.make_folder(store.runs_folder)
+        yield store.runs_folder / folder.name
 
 
 def kept_in(folder: Path) -> str:

@@ -31,7 +31,7 @@ def past_tokens(store: Store, history: Sequence[CaseHistory], kind: Kind) -> lis
     found: list[list[int]] = []
     for item in history:
         with contextlib.suppress(StoreError):
-            reader = RunReader(store.runs_folder / item.run_id)
+            reader = RunReader(store.folder_of(item.run_id))
             with contextlib.closing(reader):
                 same = [
                     row.id

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +19,7 @@ from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.held_results import HeldResults
 from tui_eval.store.pending import Ended, Operation, Pending, PendingText, own_fault, tried, write_live
-from tui_eval.store.run_folders import DATABASE, journal_mode, rescue_folders
+from tui_eval.store.run_folders import DATABASE, journal_mode, put_in_place, rescue_folders
 
 _GATHER_SECONDS = 0.05
 _LIVE_SECONDS = 0.12
@@ -292,11 +293,9 @@ class WriteThread:
         """The whole run into the first folder that can be written; its own where that was taken away."""
         refused = self.error or f"{self.folder / DATABASE}: {_DAMAGED}"
         kept, bare = self.folder, -1
-        taken_away = not self.folder.exists()
+        instead = put_in_place(self.folder) if not self.folder.exists() else iter(())
         try:
-            for kept in (self.folder, *rescue_folders(self.folder)):
-                if kept == self.folder and not taken_away:
-                    continue
+            for kept in chain(instead, rescue_folders(self.folder)):
                 before = kept.exists()
                 try:
                     kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -160,7 +160,7 @@ def answers_beside(store: Store, recorded: Recorded) -> AnsweredAttempt:
 
 def folder_of(store: Store, run: str) -> Path:
     """The folder of a run that is named by its id, or by where it is."""
-    return Path(run) if "/" in run else store.runs_folder / run
+    return Path(run) if "/" in run else store.folder_of(run)
 
 
 def _family(store: Store, folder: Path, info: RunInfo) -> list[Path]:
@@ -169,9 +169,7 @@ def _family(store: Store, folder: Path, info: RunInfo) -> list[Path]:
     with suppress(StoreError, OSError, sqlite3.Error):
         links = Index(store.root).links()
     links.setdefault(folder.name, info.linked_to)
-    return [
-        folder if name == folder.name else store.runs_folder / name for name in family(links, folder.name)
-    ]
+    return [folder if name == folder.name else store.folder_of(name) for name in family(links, folder.name)]
 
 
 def _attempts(folder: Path, column: StoredCase, sources: dict[str, tuple[Path, RunInfo]]) -> list[Placed]:
@@ -234,7 +232,7 @@ def _first(
             return name, attempt, case, info
         name = judged
         run, _, number = judged.rpartition("/")
-        folder = store.runs_folder / Path(run).name
+        folder = store.folder_of(Path(run).name)
         try:
             with closing(RunReader(folder)) as reader:
                 found = reader.attempt(int(number))

@@ -45,7 +45,7 @@ def place(jobs: list[Job], recorded: Recorded, store: Store) -> None:
         SelectionError: the attempt is of none of these cases, has not ended, or cannot be gone on from.
         StoreError: there is no such run.
     """
-    folder = Path(recorded.run) if "/" in recorded.run else store.runs_folder / recorded.run
+    folder = Path(recorded.run) if "/" in recorded.run else store.folder_of(recorded.run)
     reader = RunReader(folder)
     try:
         attempt = reader.attempt(recorded.attempt)

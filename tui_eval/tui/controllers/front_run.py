@@ -579,7 +579,7 @@ class OtherEngines:
     def files(self) -> Iterator[str]:
         """What is looked at; called in the watcher's thread."""
         yield from self._index
-        yield str(self._store.runs_folder)  # a run begins
+        yield from map(str, self._store.places)  # a run begins
         run = self._core.state.run
         if run is not None and not run.active:
             yield str(run.folder / DATABASE)
@@ -587,7 +587,7 @@ class OtherEngines:
 
     def changed(self, files: list[str]) -> None:
         """These changed; called in the watcher's thread."""
-        if files == [str(self._store.runs_folder)]:
+        if {*files} <= {*map(str, self._store.places)}:
             newest = next(self._store.run_folders(), None)
             if newest is None or newest.name in self._front.followers:
                 return  # the app's own, which it follows

@@ -108,12 +108,15 @@ def _family(root: Path, folder: Path, content: CaseContent) -> list[Placed]:
     except (StoreError, OSError, sqlite3.Error):
         return own
     found: list[Placed] = []
+    here = Store(root)
     for name in names:
         if name == folder.name:
             found.extend(own)
             continue
         try:
-            with closing(RunReader(folder.parent / name)) as reader:
+            with closing(
+                RunReader(folder.parent / name if not here.holds(folder) else here.folder_of(name))
+            ) as reader:
                 instead = replaced_by(reader.info())
                 for row in reader.cases_of(content.pointer.case_id):
                     same = (row.agent, row.model) == (content.agent, content.model)

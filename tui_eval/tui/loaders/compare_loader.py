@@ -139,7 +139,7 @@ def cases_of_guest(root: Path, folder: Path) -> set[str] | None:
     Raises:
         StoreError: it cannot be read.
     """
-    if folder == Store(root).runs_folder / folder.name:
+    if Store(root).holds(folder):
         return None
     with closing(RunReader(folder)) as reader:
         return {case.case_id for case in reader.cases()}
@@ -165,7 +165,7 @@ def other_half(root: Path, half: Half, opposite: Half, step: int) -> Half | None
     later = [run_id for run_id in found if run_id > half.folder.name]
     earlier = [run_id for run_id in found if run_id < half.folder.name]
     ids = later[:1] if step > 0 else earlier[-1:]
-    return replace(half, folder=Store(root).runs_folder / ids[0], linked=()) if ids else None
+    return replace(half, folder=Store(root).folder_of(ids[0]), linked=()) if ids else None
 
 
 @dataclass(slots=True)

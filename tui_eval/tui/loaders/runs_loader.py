@@ -136,8 +136,8 @@ def delete(root: Path, run_ids: Sequence[str]) -> list[str]:
     store, index = Store(root), Index(root)
     stayed: list[str] = []
     for run_id in run_ids:
-        folder = store.runs_folder / run_id
-        if not folder.is_dir() and run_id in GUESTS:
+        folder = store.folder_of(run_id)
+        if run_id in GUESTS and not store.holds(folder):
             stayed.append(f"{run_id}: is not in this project, so it stays")
             continue
         if is_alive(folder):
