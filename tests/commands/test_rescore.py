@@ -377,6 +377,36 @@ def test_an_answer_to_another_prompt_is_not_judged(cli: Cli, tmp_path: Path, mon
     assert "its prompt reads otherwise than when it was answered: run the case" in told.out
 
 
+def test_a_prompt_that_is_json_is_the_one_that_promptfoo_s_file_has_without_its_spaces(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    (tmp_path / "chat.json").write_text(
+        '[\n  {"role": "user", "content": "tell {{q}}", "10": 1.0, "2": true}\n]\n'
+    )
+    (tmp_path / "chat.js").write_text("module.exports = ({vars}) => [{role: 'user', content: vars.q}];\n")
+    config = tmp_path / "promptfooconfig.yaml"
+    config.write_text(
+        "prompts: [file://chat.json, file://chat.js]\nproviders: [echo]\ntests:\n"
+        "  - {vars: {q: cats}, assert: [{type: contains, value: cats}]}\n"
+    )
+    assert cli("run", str(config), "--trust", "-o", "r.promptfoo.json").code == 0
+    document = json.loads(Path("r.promptfoo.json").read_text("utf-8"))
+    for row in document["results"]["results"]:
+        row["prompt"]["raw"] = json.dumps(json.loads(row["prompt"]["raw"]), separators=(",", ":"))
+    Path("pf.json").write_text(json.dumps(document), "utf-8")
+    told = cli("rescore", "pf.json", "--trust")
+    assert told.code == 0 and "2 passed" in told.out, told
+    for then, now in (("tell", "say"), ("true", "1")):
+        text = (tmp_path / "chat.json").read_text("utf-8")
+        (tmp_path / "chat.json").write_text(text.replace(then, now), "utf-8")
+        told = cli("rescore", "pf.json", "--trust")
+        assert told.code == 1 and "1 passed, 0 failed, 1 error" in told.out
+        assert "its prompt reads otherwise than when it was answered: run the case" in told.out
+        (tmp_path / "chat.json").write_text(text, "utf-8")
+
+
 def test_an_answer_to_other_sly_data_is_not_judged(cli: Cli, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tui_eval.yaml").write_text("agents: {helper: {type: echo}}\n")

@@ -18,6 +18,7 @@ from tui_eval.engine.request import Recorded
 from tui_eval.engine.selection import SelectionError
 from tui_eval.formats import format_of
 from tui_eval.guard.secrets import Masker
+from tui_eval.javascript import values as js
 from tui_eval.model import Attempt, Case, Entry, Reply
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -158,8 +159,23 @@ def check_question(job: Job, conversation: Conversation, masker: Masker) -> None
     ):
         return
     said = [entry.text for entry in job.recorded.transcript if entry.kind == "user"]
-    if len(said) == 1 and said[0] != masker.text(conversation.prompt):
+    if len(said) == 1 and not _same_prompt(said[0], masker.text(conversation.prompt), file_only):
         raise CannotContinue("its prompt reads otherwise than when it was answered: run the case")
+
+
+def _same_prompt(said: str, now: str, from_file: bool) -> bool:
+    """Whether a prompt is what was sent. promptfoo's file has one that is JSON without the spaces that it was sent with."""
+    return said == now or (from_file and (data := _compact(said)) is not None and data == _compact(now))
+
+
+def _compact(text: str) -> str | None:
+    """A JSON object or list as JavaScript writes it; None for any other text."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return js.json_text(js.parse_json(text))
+    except (ValueError, RecursionError):
+        return None
 
 
 def answered(attempt: Attempt, conversation: Conversation, case: Case) -> AnsweredTurns:
