@@ -79,6 +79,7 @@ def test_tools_that_only_the_metadata_names_are_shown_as_reported() -> None:
         "reported · turn 1": ["search ×2", "look", "1.5", "an entry without a name", source],
         "reported · turn 2": [f"1 call counted; {source}"],
     }
+    assert badges(attempt)[1] == "7", "those that were seen are some of them"
     attempt.transcript.clear()
     content = CaseContent(CasePointer("s::x"), "x", "s.yaml")
     content.attempt = attempt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tui_eval.guard import figures
 from tui_eval.model import Attempt
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.prompt_view import has_prompt
@@ -55,8 +56,7 @@ def badges(attempt: Attempt | None) -> tuple[str, ...]:
     """What stands beside each tab's name: how much there is in it, and how much of it is bad."""
     if attempt is None:
         return ("",) * len(TABS)
-    calls = sum(1 for entry in attempt.transcript if entry.kind == "tool_call")
-    calls = calls or sum(max(len(names), counted or 0) for _, names, counted in reported(attempt))
+    calls = figures.tool_calls(attempt.replies, attempt.transcript)
     failed = sum(1 for v in attempt.verdicts if v.passed is False)
     errors = sum(1 for v in attempt.verdicts if v.passed is None)
     bad = (f"{failed}✗" if failed else "") + (f"{errors}!" if errors else "")
