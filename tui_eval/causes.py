@@ -69,6 +69,14 @@ def _alike(evidence: Iterable[Evidence]) -> str:
     return _ALIKE.get(code, WORDS[code])([one for one in pieces if one.code == code])
 
 
+NOT_IN_FILE = "not in the results file"
+
+
+def is_of_file(alike: str) -> bool:
+    """Whether all that an attempt did not pass for, as `alike` has it, is that a results file lacks what judging needs."""
+    return alike.endswith(NOT_IN_FILE)
+
+
 def telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts that say why: those that failed, else those that could not be judged. A set counts by its
     members, unless its own score decided."""
@@ -474,6 +482,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "not-supported": _says("not judged here"),
     "bad-assertion": _says("assertion"),
     "not-reported": _says("not reported"),
+    "not-in-file": lambda found: f"{line(found[0].text)} {NOT_IN_FILE}".strip(),
     "not-comparable": _says("cannot compare"),
     "no-reply": lambda found: "no reply",
     "no-database": lambda found: "no database for the expected SQL",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -11,12 +12,14 @@ from typing import Any
 
 import pytest
 
-from tests.commands.conftest import Cli, fast_samples
+from tests.commands.conftest import Cli, fast_samples, from_elsewhere
 from tests.servers import NaoServer, OpenAIServer, Planned
 from tui_eval.assertions.judge_input import Judgement
 from tui_eval.engine.attempt.attempt_state import keep_masked
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Reply, Verdict
+from tui_eval.store.index import Index
+from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.run_folders import RunLock, Store
 
 
@@ -145,6 +148,7 @@ def test_a_results_file_is_judged_again_as_the_run_was(cli: Cli, project: Path, 
         "utf-8",
     )
     assert cli("run", ".", "-o", name).code == 1
+    from_elsewhere(name)
     told = cli("rescore", name, "-o", "again.json")
     assert told.code == 1, told.out
     again = {
@@ -193,12 +197,14 @@ def test_the_tokens_of_a_turn_without_text_are_in_a_results_file_too(
         "words": "passed",
     }
     assert cli("run", ".", "--trust", "--cache", "-o", name).code == 1
+    from_elsewhere(name)
     assert told(name) == told("last") == wanted
     document = json.loads(Path(name).read_text())
     if "summary" in document:  # one of an earlier version, which does not say what each answer carried
         assert (
             cli("run", ".", "--trust", "-o", "older.json").code == 1
         )  # none from the cache: there nobody can know
+        from_elsewhere("older.json")
         document = json.loads(Path("older.json").read_text())
         for row in document["results"]:
             del row["details"]["reported"]
@@ -211,6 +217,7 @@ def test_the_tokens_of_a_turn_without_text_are_in_a_results_file_too(
         assert told(name) == wanted
     assert told("again.json") == wanted  # a judgement takes no tokens itself
     assert cli("run", ".", "--trust", "--cache", "-o", "kept.json").code == 1
+    from_elsewhere("kept.json")
     assert told("kept.json") == wanted  # nor does an answer from the cache
     assert cli("export", "kept.json", "-o", "third.json").code in (0, 1)
     assert told("third.json") == wanted
@@ -428,6 +435,7 @@ def test_the_turn_that_asked_for_rows_is_no_answer_of_a_results_file(
     monkeypatch.chdir(fast_samples(project))
     tests = "shop_analyst/tests/customers"
     first = cli("run", tests, "--trust", "-o", "r.json", "-o", "r.promptfoo.json")
+    from_elsewhere("r.json", "r.promptfoo.json")
     for name in ("r.json", "r.promptfoo.json"):
         again = cli("rescore", name, "--trust")
         assert again.code == first.code and "could not be read" not in again.out, name
@@ -441,18 +449,58 @@ def _summed(out: str) -> str:
 def test_what_is_not_in_a_results_file_is_not_judged_as_if_it_had_not_been_there(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """`structure` is in it; sly_data is private, and stays with the run."""
+    """`structure` is in it; sly_data is private, and stays with the run: where that is, it is what is judged."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.chdir(fast_samples(project))
     names = ("itinerary_structure", "split_the_bill")
+    files = [f"travel/tests/fixtures/{name}.hocon" for name in names]
     for mode in ("documented", "reference"):
-        files = [f"travel/tests/fixtures/{name}.hocon" for name in names]
-        cli("run", *files, "--trust", "--compat", mode, "-o", "r.json", "-o", "r.promptfoo.json")
-        for file in ("r.json", "r.promptfoo.json"):
+        results = ("r.json", "r.promptfoo.json")
+        first = cli("run", *files, "--trust", "--compat", mode, "-o", results[0], "-o", results[1])
+        for file in results:
+            told = cli("rescore", file, "--trust")
+            assert told.code == first.code and "not in the results file" not in told.out
+        shutil.rmtree(".tui-eval")  # elsewhere
+        for file in results:
             cli("rescore", file, "--trust", "-o", "again.json")
             rows = json.loads(Path("again.json").read_text())["results"]
             assert [row["outcome"] for row in rows] == ["passed", "error"], (mode, file)
             assert "sly_data: it is not in the results file: run the case" in rows[1]["message"]
+        assert cli("run", *files, "--failed", "--trust").code == 0, "it is asked anew"
+
+
+def test_what_a_results_file_lacks_takes_nothing_s_place(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Judged again from the file of its own run, all that sly_data had decided was an error, in the run's place: `--failed`
+    asked, and paid, once more."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.chdir(fast_samples(project))
+    suite = "travel/tests/fixtures/split_the_bill.hocon"
+    assert cli("run", suite, "--trust", "-o", "r.json").code == 0
+    run = cli("runs", "--json").json[0]["id"]
+    assert cli("rescore", "r.json", "--trust").code == 0
+    assert cli("compare", run, "last").code == 0
+    # Of the same run, with other answers than that has: the file itself is judged.
+    document = json.loads(Path("r.json").read_text())
+    document["results"][0]["details"]["response_text"] += " Bye."
+    for entry in document["results"][0]["transcript"]:
+        if entry["kind"] == "assistant":
+            entry["text"] = f"{entry['text']} Bye."
+    Path("r.json").write_text(json.dumps(document))
+    told = cli("rescore", "r.json", "--trust")
+    assert told.code == 1 and "sly_data: it is not in the results file: run the case" in told.out
+    for _ in range(2):
+        assert cli("run", suite, "--trust", "--failed").code == 5
+        assert [
+            item.outcome for item in load_together(counting_folders(Path.cwd(), Store(Path.cwd()).find(run)))
+        ] == ["passed"]
+        Index(Path.cwd()).rebuild()
+    # Edited since, it has no verdict of today's assertions: that is no reason not to ask.
+    Path(suite).write_text(Path(suite).read_text().replace('"value": 320.0', '"value": 321.0'))
+    assert cli("rescore", "r.json", "--trust").code == 1
+    assert cli("run", suite, "--trust", "--changed").code == 1
+    assert cli("run", suite, "--trust", "--failed").code == 1
 
 
 class _Verified(NaoServer):
@@ -506,6 +554,7 @@ def test_rows_that_a_results_file_lacks_are_not_judged_as_if_they_had_not_been_t
         rows = [{"n": n} for n in range(1, given + 1)]
         suite = _nao_answers(project, backend, f"select n from numbers where n <= {expected}", rows)
         cli("run", suite, "-o", "r.json", "-o", "r.promptfoo.json")
+    from_elsewhere("r.json", "r.promptfoo.json")
     (row,) = json.loads((project / "r.json").read_text())["results"]
     cut = max(expected, given) > 1000
     assert row["outcome"] == first and len(row["details"]["actual_data"]) == 1000
@@ -520,6 +569,9 @@ def test_rows_that_a_results_file_lacks_are_not_judged_as_if_they_had_not_been_t
             assert "only the first 1,000 rows of the answer were kept: run the case" in judged["message"]
         else:
             assert judged["outcome"] == first, file
+        if given > 1000:
+            (row,) = next(iter(Index(project).latest().values()))[:1]
+            assert row.outcome == "error" and row.alike == "all rows not in the results file"
     if cut:  # of files of before, which did not say it, nobody knows
         document = json.loads((project / "r.json").read_text())
         del document["results"][0]["details"]["truncated"]
@@ -536,6 +588,7 @@ def test_numbers_that_json_lacks_come_back_from_a_results_file(
     with _Verified() as backend:
         suite = _nao_answers(project, backend, "select 9e999 as n", [{"n": float("inf")}])
         assert cli("run", suite, "-o", "r.json", "-o", "r.promptfoo.json").code == 0
+    from_elsewhere("r.json", "r.promptfoo.json")
     for file in ("r.json", "r.promptfoo.json"):
         again = cli("rescore", file)
         assert again.code == 0, (file, again.out)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.conftest import Cli, fast_samples
+from tests.commands.conftest import Cli, fast_samples, from_elsewhere
 from tui_eval.formats.reading import open_results
 from tui_eval.model import Attempt, Case
 from tui_eval.reports import results
@@ -348,6 +348,7 @@ def test_what_transforms_left_is_not_transformed_once_more(cli: Cli, elsewhere: 
     suite.write_text(TRANSFORMS)
     files = ("r.json", "r.promptfoo.json")
     assert cli("run", ".", "--compat", mode, "-o", files[0], "-o", files[1]).code == 0
+    from_elsewhere(*files)
     for file in files:
         assert _again(cli, file)[0] == 0, file
         assert _again(cli, "last")[0] == 0, file
@@ -365,6 +366,7 @@ def test_what_transforms_left_is_not_transformed_once_more(cli: Cli, elsewhere: 
 def test_files_of_before_have_the_answer_in_their_transcripts(cli: Cli, elsewhere: Path) -> None:
     (elsewhere / "promptfooconfig.yaml").write_text(TRANSFORMS)
     assert cli("run", ".", "-o", "r.json").code == 0
+    from_elsewhere("r.json")
     document = json.loads(Path("r.json").read_text())
     for row in document["results"]:
         row["details"].pop("answer")

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_eval.case_names import full_name, number_of_test
+from tui_eval.causes import is_of_file
 from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
@@ -685,6 +686,7 @@ def _values(
     judged_by = compat_of(info)
     # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
     part = bool(info.linked_to or info.stepped)
+    judged_here = bool(info.linked_to) and (reader.folder.parent / str(info.linked_to) / DATABASE).is_file()
     open_cases: set[str] = set()
     case_ids: set[str] = set()
     named: list[StoredCase] = []
@@ -730,6 +732,8 @@ def _values(
             continue
         if part and own.outcome in ("cancelled", "skipped"):
             continue
+        if judged_here and all(row.judges and is_of_file(row.alike) for row in attempts):
+            continue  # the results file lacks what judging needs, and the run is here
         # What an answer cost is in its own run; how long it took is said wherever it is judged.
         again = [row.judges for row in attempts if row.judges]
         judged = max(judges.rpartition("/")[0] for judges in again) if again else None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from tui_eval.causes import is_of_file
 from tui_eval.model import JUDGED
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
@@ -152,7 +153,8 @@ def generations(runs: Iterable[Sequence[Placed]]) -> list[list[Placed]]:
     A run that begins at attempt 1 has run the case anew, one that begins later adds to the attempts before. One
     that goes on from a turn of an attempt stands where that stood. A judgement takes the place of the one before
     it of the same answer, with the tokens and the cost that the answer had: the agent was asked once. Judgements
-    that were cancelled change nothing, nor do those of answers that are known no more.
+    that were cancelled change nothing, nor do those of answers that are known no more, or of a results file that lacks
+    what judging needs.
     """
     found: list[list[Placed]] = []
     for own in runs:
@@ -181,9 +183,15 @@ def _find(groups: Sequence[list[Placed]], wanted: tuple[str, int]) -> tuple[list
     return None
 
 
+def _is_judged(row: AttemptRow) -> bool:
+    """Whether an attempt has ended with something to say of its case."""
+    lacks = bool(row.judges) and is_of_file(row.alike)
+    return row.state == "done" and row.outcome in JUDGED and not lacks
+
+
 def _judge(groups: Sequence[list[Placed]], one: Placed) -> None:
     """Put a judgement where the one before it of the same answer stands."""
-    if one.row.state == "done" and one.row.outcome not in JUDGED:
+    if one.row.state == "done" and not _is_judged(one.row):
         return
     for group in groups:
         for index, before in enumerate(group):
@@ -243,7 +251,7 @@ def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
             own = [Placed(run_id, row, instead) for row in by_case.get(case.id, [])]
             if key not in rows:
                 shares[key] = case.required / case.attempts if case.attempts else 1.0
-            elif not any(one.row.state == "done" and one.row.outcome in JUDGED for one in own):
+            elif not any(_is_judged(one.row) for one in own):
                 continue
             rows[key] = case
             rules[key] = compat(case.suite)
@@ -348,7 +356,7 @@ def _since(whole: Whole, part: MergePart, folders: Sequence[Path]) -> Iterator[t
         with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
             cases = [case for case in reader.cases() if (case.case_id, case.agent, case.model) in own]
             attempts = _attempts_of(reader, cases)
-            judged = {row.case_ref for row in attempts if row.state == "done" and row.outcome in JUDGED}
+            judged = {row.case_ref for row in attempts if _is_judged(row)}
             newer |= {(case.case_id, case.agent, case.model) for case in cases if case.id in judged}
             parts.append(Part(cases, attempts, folder.name, replaced_by(reader.info())))
     first = [own[key] for key in own if key in newer]

@@ -161,7 +161,7 @@ RARE = (
     "nothing-listed", "bad-pattern", "pattern-time-limit", "absent-field", "extra-field", "has-json", "schema-held", "is-xml", "has-xml",
     "is-html", "has-html", "is-sql", "bad-call", "absent-argument", "no-arguments", "forbidden-order", "no-rows",
     "not-verified", "webhook-failed", "not-flagged", "not-chosen", "score", "no-output", "judge-unreadable",
-    "judge-undecided", "no-embeddings", "unknown-type", "bad-assertion", "not-reported", "not-comparable",
+    "judge-undecided", "no-embeddings", "unknown-type", "bad-assertion", "not-reported", "not-in-file", "not-comparable",
     "no-reply", "no-database", "query-failed", "file", "template", "transform", "no-host", "cannot-judge", "crashed",
     "in-file", "columns",
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,10 @@ def rescore(
         StoreError: there is no such run, or it is being executed: half of it would stand for the whole.
         SelectionError, ConfigError: one clear line each.
     """
-    root = find_root([Path.cwd()])[0] if _opened_file(folder) else root_of(folder)
+    root = root_of(folder)
+    if _opened_file(folder):
+        root = find_root([Path.cwd()])[0]
+        folder = _recorded_here(Store(root), folder)
     if is_looked_at(folder):
         raise SelectionError(LOOKED_AT)
     if is_alive(folder):
@@ -172,6 +175,28 @@ def _refuse_unreadable(
 
 def _opened_file(folder: Path) -> bool:
     return folder.is_relative_to(cache_home())
+
+
+def _recorded_here(store: Store, folder: Path) -> Path:
+    """The run itself of which a results file was written, where it is in the store and has the answers that the file has:
+    there is more of them than in the file (sly_data is private). Else the file's."""
+    own = store.runs_folder / folder.name
+    with suppress(StoreError, OSError), closing(RunReader(folder)) as file, closing(RunReader(own)) as run:
+        if file.info().id == run.info().id and _answered(file) == _answered(run):
+            return own
+    return folder
+
+
+def _answered(reader: RunReader) -> list[tuple[Any, ...]]:
+    """What each attempt of a run answered, and what came of it, by which it is known again."""
+    return sorted(
+        (
+            case.case_id, case.agent, case.model or "", row.attempt, row.outcome or "", round(row.started_at or 0.0, 3),
+            row.answer, row.input_tokens or 0, row.output_tokens or 0, row.tool_calls or 0,
+        )
+        for case, rows in reader.by_case()
+        for row in rows
+    )  # fmt: skip
 
 
 def _request(info: RunInfo, overrides: RunRequest) -> RunRequest:

@@ -251,10 +251,13 @@ def recorded_rows(attempt: Attempt, columns: list[str]) -> RowsAnswer | None:
         return None
     kept, count = data.settings.get("truncated"), f"{len(data.actual):,}"
     if isinstance(kept, dict) and kept.get("actual") != len(data.actual):
-        raise CannotJudge(f"only the first {count} rows of the answer were kept: run the case", "no-rows")
+        raise CannotJudge(
+            f"only the first {count} rows of the answer were kept: run the case", "not-in-file", "all rows"
+        )
     if kept and not isinstance(kept, dict):
         raise CannotJudge(
             f"the results file does not say whether these {count} rows are all of the answer: run the case",
-            "no-rows",
+            "not-in-file",
+            "all rows",
         )
     return RowsAnswer(rows=data.actual, sql=data.verification_sql)

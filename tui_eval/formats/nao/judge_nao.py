@@ -200,8 +200,9 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
         return error(_no_database(evidence), "no-database")
     columns = result.columns if result is not None else list((reply.rows_columns if reply else None) or [])
     answer = await _answer(evidence, columns)
-    if isinstance(answer, str):
-        return error(answer, "no-rows")
+    if isinstance(answer, CannotJudge):
+        told = [seen.rule(answer.code, answer.said or str(answer))]
+        return error_verdict(assertion, str(answer), told), str(answer)
     if result is None and answer.expected is None:
         return error(_no_database(evidence), "no-database")
     comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
@@ -288,7 +289,7 @@ async def _query_failed(
     at_hand = reply is not None and (reply.rows is not None or reply.verified)
     if at_hand or (columns and not evidence.reference):
         answer = await _answer(evidence, columns)
-        if not isinstance(answer, str) and answer.rows is not None:
+        if not isinstance(answer, CannotJudge) and answer.rows is not None:
             data.actual, data.columns = answer.rows[:DETAIL_ROWS], list(answer.columns or columns)
             data.keep_not_finite()
             data.verification_sql = answer.sql
@@ -649,16 +650,16 @@ def _no_database(evidence: JudgeInput) -> str:
     )
 
 
-async def _answer(evidence: JudgeInput, columns: list[str]) -> RowsAnswer | str:
+async def _answer(evidence: JudgeInput, columns: list[str]) -> RowsAnswer | CannotJudge:
     """The agent's answer as rows, or why it cannot be asked for."""
     if evidence.services.rows is not None:
         try:
             return await evidence.services.rows(columns)
         except CannotJudge as why:
-            return str(why)
+            return why
     reply = evidence.reply()
     if reply is None or (reply.rows is None and not reply.verified):
-        return "the agent's answer cannot be had as rows"
+        return CannotJudge("the agent's answer cannot be had as rows", "no-rows")
     return RowsAnswer(
         reply.rows, reply.rows_error, reply.rows_sql, reply.expected_rows, reply.rows_columns, "verification"
     )

@@ -138,7 +138,7 @@ def judge(
 def _require_part(part: str, reply: Reply, evidence: JudgeInput) -> None:
     able = evidence.capabilities
     if reply.of_file and part != "text" and getattr(reply, part) is None:
-        raise CannotJudge(f"{part}: it is not in the results file: run the case", "not-reported")
+        raise CannotJudge(f"{part}: it is not in the results file: run the case", "not-in-file", part)
     if part == "sly_data" and reply.sly_data is None and not able.sly_data and not evidence.reference:
         raise CannotJudge("sly_data: this type of agent carries no sly_data", "not-reported")
     if part == "structure" and reply.structure is None and not able.structure and not evidence.reference:
