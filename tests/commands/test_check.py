@@ -565,3 +565,39 @@ def test_the_printed_command_agrees_to_the_host_that_a_variable_names(
     assert ran.code == 1 or ran.code == 4, ran.err
     assert "trust" not in ran.err and "needs trust" not in ran.out
     assert ("no answer in 0.2 s" if address else "is not an http(s) URL") in ran.out
+
+
+@pytest.mark.parametrize(
+    ("patterns", "told"),
+    [
+        (["tests/**", "tests/ord/**"], "tests/**"),
+        (["**", "tests/ord/**"], "**"),
+        (["*", "/tests/ord/**"], "*"),
+        (["tests/ord/a.*", "tests/ord/b.*", "ord/"], "tests/ord/a.*, tests/ord/b.*"),
+        (["tests/ord/**", "tests/**"], None),
+        (["tests/ord/a.*", "tests/ord/**"], None),
+        (["tests/**", "elsewhere/**"], None),
+    ],
+)
+def test_an_entry_of_suites_that_never_counts_is_noted(
+    cli: Cli, project: Path, patterns: list[str], told: str | None
+) -> None:
+    """The setting that it was written for is lost: rows in a wrong order passed."""
+    shutil.rmtree(project / "tests", ignore_errors=True)
+    (project / "tests" / "ord").mkdir(parents=True)
+    for name in ("ord/a", "ord/b", "c"):
+        (project / "tests" / f"{name}.yaml").write_text((project / "suite.yaml").read_text())
+    rules = "".join(f"  - {{path: '{one}', attempts: {n}}}\n" for n, one in enumerate(patterns, 1))
+    text = (project / "tui_eval.yaml").read_text()
+    (project / "tui_eval.yaml").write_text(f"{text}suites:\n{rules}")
+    line = len(text.splitlines()) + 1 + len(patterns)
+    take = "take" if told and ", " in told else "takes"
+    note = (
+        f"tui_eval.yaml:{line}: suites: entry {len(patterns)} ({patterns[-1]}) is never used: "
+        f"{told} before it {take} all its files; write it before"
+    )
+    assert (f"{note} (note)" in cli("check").out) == (told is not None)
+    assert "never used" not in cli("check", "suite.yaml").out  # nothing of it was looked at
+    # Of some files of a project it is said where no others could be meant.
+    plain = told is not None and ", " not in told
+    assert (note in cli("run", "tests/ord/a.yaml").err) == plain

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from tui_eval.config.config_schema import (
 )
 from tui_eval.guard.paths import leads_out
 from tui_eval.guard.secrets import Masker
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem
 
@@ -59,6 +60,7 @@ __all__ = [
     "rule_for",
     "secrets",
     "state_dir",
+    "unused_rules",
 ]
 
 NEURO_SAN_URL = "http://localhost:8080"
@@ -266,6 +268,52 @@ def rule_for(config: Config, suite_path: str | Path) -> SuiteRule | None:
         if _pattern(rule.path).match_file(str(suite_path)):
             return rule
     return None
+
+
+def unused_rules(config: Config, suite_paths: Iterable[str], whole: bool = False) -> list[Problem]:
+    """A note for each entry of `suites:` that matches some of these suites (paths from the root), of which entries before
+    it take all. `whole`: these are all suites of the project; else it is said of what can have no others alone."""
+    if config.file is None:
+        return []
+    came: dict[int, set[int]] = {}
+    paths = list(suite_paths)
+    for number, rule in enumerate(config.suites):
+        if not rule.line:
+            continue  # none of the file
+        takers = {_first_match(config, path) for path in paths if _pattern(rule.path).match_file(path)}
+        if takers and number not in takers:
+            came[number] = takers
+    notes: list[Problem] = []
+    for number, takers in came.items():
+        pattern = config.suites[number].path
+        before = [config.suites[one].path for one in sorted(takers)]
+        if not whole and not any(_takes_all_of(one, pattern) for one in before):
+            continue
+        takes = f"{some_of(before, 3)} before it take{'s' if len(before) == 1 else ''} all its files"
+        notes.append(
+            Problem(
+                os.path.relpath(config.file, config.root),
+                config.suites[number].line,
+                "suites",
+                f"entry {number + 1} ({pattern}) is never used: {takes}",
+                "write it before",
+                level="note",
+            )
+        )
+    return notes
+
+
+def _first_match(config: Config, path: str) -> int:
+    return next(at for at, rule in enumerate(config.suites) if _pattern(rule.path).match_file(path))
+
+
+def _takes_all_of(pattern: str, later: str) -> bool:
+    """Whether a pattern plainly matches whatever another one does: all there is, or all of a folder that it begins with."""
+    if pattern in ("*", "**", "/**"):
+        return True
+    folder = pattern.removeprefix("/").removesuffix("**")
+    plain = folder.endswith("/") and not set(folder) & set("*?[\\!")
+    return pattern.endswith("/**") and plain and later.removeprefix("/").startswith(folder)
 
 
 @lru_cache(maxsize=256)
