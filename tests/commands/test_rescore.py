@@ -400,7 +400,9 @@ def test_a_prompt_that_is_json_is_the_one_that_promptfoo_s_file_has_without_its_
     )
     assert cli("run", str(config), "--trust", "-o", "r.promptfoo.json").code == 0
     document = json.loads(Path("r.promptfoo.json").read_text("utf-8"))
+    del document["metadata"]["tuiEval"]
     for row in document["results"]["results"]:
+        del row["tuiEval"]
         row["prompt"]["raw"] = json.dumps(json.loads(row["prompt"]["raw"]), separators=(",", ":"))
     Path("pf.json").write_text(json.dumps(document), "utf-8")
     told = cli("rescore", "pf.json", "--trust")

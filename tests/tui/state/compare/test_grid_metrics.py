@@ -38,6 +38,16 @@ def test_scores_take_few_lines_and_say_what_they_leave_out() -> None:
     assert scores_in_full(metrics, ("c", "", "p")).endswith("measure 4 4, measure 5 5")
 
 
+def test_what_is_derived_from_sums_is_said_to_be_beside_means() -> None:
+    column = {"agent": "a", "named_scores": {"m1": 0, "m2": 4.0}, "derived": {"d1": 8, "d2": 1}}
+    weighed = {**column, "named_weights": {"m1": 8, "m2": 8}}
+    assert [plain(line) for line in metric_lines([weighed], 60)] == [
+        "a  m1 0, m2 0.5, of sums: d1 = 8, d2 = 1"
+    ]
+    alone = {**column, "named_weights": {"m1": 1, "m2": 1}}
+    assert [plain(line) for line in metric_lines([alone], 60)] == ["a  m1 0, m2 4, d1 = 8, d2 = 1"]
+
+
 def test_a_rerun_of_one_case_leaves_the_scores_of_the_run() -> None:
     whole = run("a", 4, 0.5)
     assert metrics_of([whole]) == (whole.info.metrics, "")

@@ -692,7 +692,7 @@ def test_a_cell_says_outcome_and_attempts():
 def test_named_scores_are_means_and_derived_ones_stand_beside():
     column = {"agent": "x", "prompt": "p", "named_scores": {"tone": 3.0}, "named_weights": {"tone": 4},
               "derived": {"f1": 0.5}}  # fmt: skip
-    assert plain(metric_lines([column, {"agent": "y"}], 80)[0]) == "x · p  tone 0.75, f1 = 0.5"
+    assert plain(metric_lines([column, {"agent": "y"}], 80)[0]) == "x · p  tone 0.75, of sums: f1 = 0.5"
 
 
 def test_hostile_text_is_pictures_everywhere():

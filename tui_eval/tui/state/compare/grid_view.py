@@ -415,7 +415,7 @@ class ColumnScores(NamedTuple):
 
 
 def column_scores(metrics: Metrics, said_of: str = "") -> list[ColumnScores]:
-    """Named scores of promptfoo's columns (mean by weight) and what is derived from them, of those that have any;
+    """Named scores of promptfoo's columns (mean by weight) and what is derived from their sums, of those that have any;
     `said_of` is what is said of them."""
     found: list[ColumnScores] = []
     labels = list(dict.fromkeys(str(column.get("prompt") or "") for column in metrics))
@@ -426,10 +426,15 @@ def column_scores(metrics: Metrics, said_of: str = "") -> list[ColumnScores]:
             f"{one_line(name, 40)} {_number(_mean(value, weights.get(name)))}"
             for name, value in named.items()
         ]
-        scores += [
+        derived = [
             f"{one_line(name, 40)} = {_number(value)}"
             for name, value in (column.get("derived") or {}).items()
         ]
+        if derived and any(weights.get(name) not in (None, 0, 1) for name in named):
+            derived[0] = (
+                f"of sums: {derived[0]}"  # as in promptfoo: the means beside them do not add up to it
+            )
+        scores += derived
         if scores:
             agent, prompt = str(column.get("agent") or ""), str(column.get("prompt") or "")
             who = " · ".join(one_line(part, 40) for part in (agent, prompts[prompt]) if part)
