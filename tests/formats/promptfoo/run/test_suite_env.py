@@ -13,6 +13,7 @@ from tui_eval.config.project import Config
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats.promptfoo import read
+from tui_eval.formats.promptfoo.promptfoo_format import PROMPTFOO
 from tui_eval.guard.trust import Trust
 from tui_eval.store.reader import RunReader
 
@@ -131,5 +132,11 @@ async def test_the_env_file_is_asked_for_where_only_a_file_of_tests_names_a_vari
     text = (tmp_path / "promptfooconfig.yaml").read_text("utf-8")
     suite = read.read("promptfooconfig.yaml", text, Config(root=tmp_path), Trust())
     assert any("needs trust: read .env" in problem.message for problem in suite.problems)
+    agreed = Trust(agreed=frozenset(["read .env"]))
+    (case,) = read.read("promptfooconfig.yaml", text, Config(root=tmp_path), agreed).cases
+    original = PROMPTFOO.as_written(case, Config(root=tmp_path), agreed)
+    assert original is not None and original.env == {
+        "OF_FILE": "in the file"
+    }  # what is saved holds none of it
     reader = await ran(tmp_path, agreed=["read .env"])
     assert [row.outcome for row in reader.attempts()] == ["failed"]

@@ -89,6 +89,7 @@ def as_written(case: Case, config: Config, trust: Trust) -> Original:
                 reader = ConfigReader(reading, Suite(case.suite, "promptfoo"), filled=filled)
                 data = reader.document(text)
                 asked = reader.asked(data) if data is not None else None
+                reader.env_of_files()
                 env |= reading.env
                 if filled:
                     place = place_of(*asked, case.case_id) if asked is not None else None
@@ -140,7 +141,7 @@ class ConfigReader:
         description = data.get("description")
         suite.description = description if isinstance(description, str) else ""
         suite.cases = all_cases(*self.asked(data))
-        self._env_of_files()
+        self.env_of_files()
         suite.hidden = self.reading.secrets
 
     def document(self, text: str) -> dict[str, Any] | None:
@@ -250,7 +251,7 @@ class ConfigReader:
             reading.problem(reading.name, 0, "", str(error))
             return None
 
-    def _env_of_files(self) -> None:
+    def env_of_files(self) -> None:
         """The `.env` beside the suite, where only the files of its tests and prompts name variables."""
         reading = self.reading
         if not reading.naming_env or reading.env_file:
