@@ -446,6 +446,8 @@ class Alone:
 
             def take_some_suites(self, loaded: Loaded, then: Any) -> None: ...
 
+            def tell_unread(self, words: str) -> None: ...
+
         Loader(self.state, self.tasks, Taker(), [self.root]).load()
         await self.settle()
         self.state.config = taken[-1].config

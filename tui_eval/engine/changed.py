@@ -67,12 +67,12 @@ class UnreadRuns:
         return [run_id for run_id in self.all if run_id in found]
 
 
-def not_known(unread: Sequence[str]) -> str:
-    """That the results of these runs are not known, in words; empty where there are none."""
+def not_known(unread: Sequence[str], told_by: str = "tui-eval runs") -> str:
+    """That the results of these runs are not known, in words; empty where there are none. `told_by` says why."""
     if not unread:
         return ""
     whose = "is that of a run" if len(unread) == 1 else "are those of runs"
-    return f"not known {whose} that cannot be read: {some_of(unread, 3)} (tui-eval runs says why)"
+    return f"not known {whose} that cannot be read: {some_of(unread, 3)} ({told_by} says why)"
 
 
 def changed(

@@ -50,6 +50,8 @@ class Taken:
     def take_some_suites(self, loaded: Loaded, then: Any) -> None:
         self.take_suites(loaded)
 
+    def tell_unread(self, words: str) -> None: ...
+
 
 @pytest.fixture
 def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Taken:

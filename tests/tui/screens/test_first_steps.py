@@ -218,3 +218,15 @@ async def test_a_folder_that_cannot_be_written_says_where_its_runs_are_kept(tmp_
         await until(lambda: app.notices.lines, pilot)
         assert f"cannot be written: its runs are kept in {kept}" in app.notices.lines[0][2]
         assert screen_text(app).splitlines()[0].endswith("1 suite · 1 case")
+
+
+async def test_what_passed_before_a_run_that_cannot_be_read_is_said_to_be_of_before(tmp_path):
+    root = project(tmp_path)
+    names = ["refund is approved", "greets by name"]
+    for _ in range(2):
+        run = LiveRun(root, names)
+        run.all_done(["passed", "passed"])
+    os.truncate(run.folder / "run.db", 5000)
+    async with running_app(root, (120, 40)) as (app, pilot):
+        said = f"not known is that of a run that cannot be read: {run.folder.name} (H says why)"
+        await until(lambda: any(said in line[2] for line in app.notices.lines), pilot)

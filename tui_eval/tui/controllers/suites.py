@@ -63,6 +63,7 @@ class SuiteController:
         self.loader = Loader(core.state, core.tasks, self, chosen)
         self._beginning = FirstSuiteQuestion(core, places, self.load)
         self._all_read = False
+        self._unread = ""
         self._left_case = ""
         """The case from which the list's cursor went to what is wrong with its file."""
         self.declined: frozenset[str] = frozenset()
@@ -129,6 +130,12 @@ class SuiteController:
             else:
                 self._when_listed(self._kept)
         self._read(loaded)
+
+    def tell_unread(self, words: str) -> None:
+        """What passed before runs that cannot be read stands here as it did then; said once."""
+        if words and words != self._unread:
+            self._core.notices.say(f"what passed is marked as before: {words}")
+        self._unread = words
 
     def take_some_suites(self, loaded: Loaded, then: AfterEdit | None = None) -> None:
         """Suites were read again after an edit."""

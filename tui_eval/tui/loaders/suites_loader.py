@@ -59,6 +59,10 @@ class TakesSuites(Protocol):
         """Suites were read again after an edit."""
         ...
 
+    def tell_unread(self, words: str) -> None:
+        """What cases passed before runs that cannot be read."""
+        ...
+
 
 class Loader:
     """Reads the suites of `paths`; a newer reading makes an older one's portions void."""
@@ -142,6 +146,16 @@ class Loader:
             self._taker.take_suites,
             Loaded(generation, items.suites, settings, True, wanted, items, notes, told, looked=looked),
         )
+        unread = [run for run in Index(settings.root).runs() if run.unread]
+        if unread:
+            from tui_eval.engine.changed import (
+                UnreadRuns,
+                not_known,
+            )  # imported late: there are hardly ever any
+
+            own = (history.get(case.case_id, ()) for suite in items.suites for case in suite.cases)
+            words = not_known(UnreadRuns(unread).beside(own), "H")
+            self._tasks.later(self._taker.tell_unread, words)
 
     def _reload(self, paths: list[str], trusted: bool, generation: int) -> Loaded:
         from tui_eval.config import project
