@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tui_eval.case_names import full_name, number_of_test
 from tui_eval.causes import is_of_file
@@ -139,7 +139,7 @@ class Index:
         is none of them."""
         return [
             RunSummary(
-                name, _state_of(why), time_in(name) or _touched(folder)[0] / 1e9, None, str(why),
+                name, "newer" if isinstance(why, NewerRun) else "damaged", time_in(name) or _touched(folder)[0] / 1e9, None, str(why),
                 "", 0, 0, 0, 0, 0, None, None,
             )
             for name, why in unreadable.items()
@@ -200,12 +200,11 @@ class Index:
         with self._open() as connection:
             if connection is None:
                 return set()
-            rows = connection.execute(
+            found = (
                 "SELECT DISTINCT one.run_id FROM results AS own JOIN results AS one ON one.case_id = own.case_id"
-                " AND one.agent = own.agent AND one.model IS own.model WHERE own.run_id = ?",
-                (run_id,),
+                " AND one.agent = own.agent AND one.model IS own.model WHERE own.run_id = ?"
             )
-            return {name for (name,) in rows}
+            return {name for (name,) in connection.execute(found, (run_id,))}
 
     def latest(self, case_ids: Iterable[str] | None = None) -> dict[str, list[CaseHistory]]:
         """The last results of each case (at most 12 of each of its columns), newest first, by case id. What a
@@ -238,9 +237,8 @@ class Index:
         with self._caught_up() as (connection, _):
             if connection is None:
                 return []
-            return [
-                CaseHistory(*row) for row in _once(connection.execute(_RESULTS % "case_id = ?", (case_id,)))
-            ]
+            found = connection.execute(_RESULTS % "case_id = ?", (case_id,))
+            return [CaseHistory(*row) for row in _once(found)]
 
     def figures(self) -> dict[str, tuple[float | None, int | None]]:
         """Of every run in the index, by its id: the mean duration of its cases in ms, where it asked for the answers,
@@ -299,9 +297,8 @@ class Index:
         """Forget everything and read every run again."""
         with self._open(create=True) as connection:
             if connection is not None:
-                connection.execute("DELETE FROM runs")
-                connection.execute("DELETE FROM results")
-                connection.execute("DELETE FROM case_sets")
+                for table in ("runs", "results", "case_sets"):
+                    connection.execute(f"DELETE FROM {table}")
                 self._catch_up(connection, None)
 
     @contextlib.contextmanager
@@ -566,10 +563,6 @@ def _went_on_after(info: RunInfo) -> str:
     return given if isinstance(given, str) else ""
 
 
-def _state_of(unread: StoreError) -> Literal["damaged", "newer"]:
-    return "newer" if isinstance(unread, NewerRun) else "damaged"
-
-
 _UNFIT = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
@@ -594,7 +587,8 @@ def _record(
                 written = _written(folder)
                 info = reader.info()
                 together = _with_those_before(connection, store, folder, info)
-                run, results, marks = _values(info, reader, together, beside(reader) if beside else None)
+                taker = beside(reader) if beside else None
+                run, results, marks = _values(store, info, reader, together, taker)
                 connection.execute("BEGIN IMMEDIATE")
                 with _undone(connection):
                     # Read long ago, perhaps: another process may have written since how the run ended.
@@ -670,6 +664,7 @@ def _asked(info: RunInfo) -> Asked:
 
 
 def _values(
+    store: Store,
     info: RunInfo,
     reader: RunReader,
     together: Mapping[Column, Mapping[str, CaseSummary]],
@@ -686,7 +681,7 @@ def _values(
     judged_by = compat_of(info)
     # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
     part = bool(info.linked_to or info.stepped)
-    judged_here = bool(info.linked_to) and (reader.folder.parent / str(info.linked_to) / DATABASE).is_file()
+    judged_here = bool(info.linked_to) and (store.folder_of(str(info.linked_to)) / DATABASE).is_file()
     open_cases: set[str] = set()
     case_ids: set[str] = set()
     named: list[StoredCase] = []

@@ -180,7 +180,7 @@ def _opened_file(folder: Path) -> bool:
 def _recorded_here(store: Store, folder: Path) -> Path:
     """The run itself of which a results file was written, where it is in the store and has the answers that the file has:
     there is more of them than in the file (sly_data is private). Else the file's."""
-    own = store.runs_folder / folder.name
+    own = store.folder_of(folder.name)
     with suppress(StoreError, OSError), closing(RunReader(folder)) as file, closing(RunReader(own)) as run:
         if file.info().id == run.info().id and _answered(file) == _answered(run):
             return own

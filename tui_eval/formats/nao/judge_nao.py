@@ -171,8 +171,8 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     sql = assertion.value if isinstance(assertion.value, str) else ""
     data = judgement.data = DataDetails(reference_sql=sql)
 
-    def error(reason: str, code: str) -> tuple[Verdict, str]:
-        return error_verdict(assertion, reason, [seen.rule(code, reason)]), reason
+    def error(reason: str, code: str, said: str | None = None) -> tuple[Verdict, str]:
+        return error_verdict(assertion, reason, [seen.rule(code, said or reason)]), reason
 
     own = evidence.case.comparison or {}
     values = {**evidence.services.comparison, **own}
@@ -201,8 +201,7 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     columns = result.columns if result is not None else list((reply.rows_columns if reply else None) or [])
     answer = await _answer(evidence, columns)
     if isinstance(answer, CannotJudge):
-        told = [seen.rule(answer.code, answer.said or str(answer))]
-        return error_verdict(assertion, str(answer), told), str(answer)
+        return error(str(answer), answer.code, answer.said)
     if result is None and answer.expected is None:
         return error(_no_database(evidence), "no-database")
     comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
