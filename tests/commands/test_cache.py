@@ -197,6 +197,7 @@ def test_an_agent_may_ask_for_it_and_a_person_overrules_it(cli: Cli, asked: Path
     assert server.count == 6
 
 
+@pytest.mark.real
 def test_an_answer_that_took_longer_than_it_may_now_is_none(cli: Cli, asked: Path, server: Priced) -> None:
     (asked / "suite.yaml").write_text(SUITE.rpartition("  - {name: two")[0])
     server.plan.append(Planned(text="alpha", delay=0.3))
@@ -209,6 +210,7 @@ def test_an_answer_that_took_longer_than_it_may_now_is_none(cli: Cli, asked: Pat
     assert cli("run", ".", "--cache").code == 0 and server.count == 3  # nothing is left of it
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("entry", ["{type: replay}", "{type: replay, cache: true}"])
 def test_what_replay_answers_is_never_kept(cli: Cli, asked: Path, server: Priced, entry: str) -> None:
     configure(asked, server)
@@ -364,6 +366,7 @@ def test_where_nothing_is_kept_what_is_asked_anew_keeps_nothing(asked: Path) -> 
     assert not (asked / ".tui-eval" / "answers.db").exists()
 
 
+@pytest.mark.real
 def test_a_function_that_takes_all_messages_gets_them_at_once_with_kept_answers_too(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,6 +174,7 @@ def test_what_a_judge_of_neuro_san_left_undecided_is_not_kept(cli: Cli, judge: J
     assert len(judge.requests) == 2
 
 
+@pytest.mark.real
 def test_an_answer_that_is_too_large_is_said_once(cli: Cli) -> None:
     long = "x" * (4 << 20)
     Path("suite.yaml").write_text(

@@ -53,6 +53,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         yield running
 
 
+@pytest.mark.real
 def test_one_turn_for_the_rows_that_failed_does_not_end_all_later_runs(cli: Cli, desk: Desk) -> None:
     desk.broken = True
     assert cli("run", ".", "--trust", "--cache").code == 1

@@ -212,6 +212,7 @@ def ruled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -229,6 +230,7 @@ def test_a_pass_under_other_settings_is_none(cli: Cli, ruled: Path, old: str, ne
     assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["total"]
 
 
+@pytest.mark.real
 def test_a_pass_by_the_rules_of_the_original_tool_is_none_by_the_documented_ones(
     cli: Cli, ruled: Path
 ) -> None:

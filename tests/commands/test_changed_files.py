@@ -57,6 +57,7 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.real
 @pytest.mark.usually(2)
 @pytest.mark.parametrize(
     ("edited", "expected"),
@@ -92,6 +93,7 @@ def longer(name: str) -> Callable[[Path], None]:
     return edit
 
 
+@pytest.mark.real
 @pytest.mark.usually(2)
 @pytest.mark.parametrize(
     ("change", "expected"),
@@ -134,6 +136,7 @@ def test_a_file_that_is_gone_and_one_with_a_blank_in_its_name_count(
     assert ran(cli, "--trust") == [expected]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("file", ["hook.py", "louder.js"])
 def test_the_hooks_and_filters_of_a_suite_count_for_all_its_cases(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str

@@ -301,6 +301,7 @@ def test_alone_where_the_tables_of_all_cannot_be_loaded_together(cli: Cli, shop:
     ]
 
 
+@pytest.mark.real
 def test_a_view_without_end_is_a_note_as_a_slow_query_is_that_check_ends_with(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_an_agent_may_be_a_file(project: Path) -> None:
     assert completed("tui-eval run . --agent my_", project) == [("file", "my_")]
 
 
+@pytest.mark.real
 def test_names_that_would_reach_the_terminal_are_not_offered(project: Path, cli: Cli) -> None:
     (project / "suite.yaml").write_text(
         'agent: helper\ntest_cases:\n  - {name: "a\\u001b[31m", input: hello}\n  - {name: "ab", input: hello}\n'
@@ -63,6 +64,7 @@ def test_names_that_would_reach_the_terminal_are_not_offered(project: Path, cli:
     assert values("tui-eval show last a", project) == ["ab"]
 
 
+@pytest.mark.real
 def test_what_cannot_be_read_completes_to_nothing(tmp_path: Path) -> None:
     (tmp_path / "tui_eval.yaml").write_text("agents: [")
     assert completed("tui-eval run . --judge x", tmp_path) == [("file", "x")]

@@ -90,6 +90,7 @@ def test_an_added_assertion_judges_in_every_format(extended: Path) -> None:
     assert code == 0 and [r["outcome"] for r in rows] == ["passed", "passed"]
 
 
+@pytest.mark.real
 def test_problems_of_an_added_format_have_their_place(extended: Path) -> None:
     (extended / "all.greet").write_text("Ada\n?why\n", "utf-8")
     done = tui_eval(extended, "check", "all.greet")
@@ -159,6 +160,7 @@ def test_packages_are_read_only_where_one_may_add_something(tmp_path: Path, pack
     assert done.stdout.split() == (["odd", "True"] if packed else ["False"])
 
 
+@pytest.mark.real
 def test_without_the_package_its_types_are_mistakes(extended: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

@@ -316,6 +316,7 @@ async def test_what_judges_answered_before_they_were_cut_off_is_not_paid_again(
     assert len(judge.requests) == 4, "the last question alone is asked again"
 
 
+@pytest.mark.real
 async def test_what_a_judge_answered_of_an_assertion_whose_time_is_over_is_in_the_record(
     suite: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,7 @@ def test_check_says_line_key_and_cure(cli: Cli, project: Path) -> None:
     assert lines[-1] == "1 file, 2 cases: 2 errors, 2 notes"
 
 
+@pytest.mark.real
 def test_notes_alone_are_0(cli: Cli) -> None:
     result = cli("check", SAMPLES)
     assert result.code == 0

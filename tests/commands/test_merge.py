@@ -791,6 +791,7 @@ def test_connections_are_named_alike_in_a_run_and_in_its_results_file(cli: Cli, 
     assert "connection=" not in cli("show", "one.json").out
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("kind", ["folders", "files", "exported"])
 def test_what_had_passed_and_is_in_a_missing_shard_is_no_success_also_of_a_suite_that_no_part_has(
@@ -833,6 +834,7 @@ def test_what_had_passed_and_is_in_a_missing_shard_is_no_success_also_of_a_suite
         assert "[" not in named[0].get("name", "[")
 
 
+@pytest.mark.real
 def test_a_merged_run_says_of_which_commits_and_batches_its_parts_are(cli: Cli, many: Path) -> None:
     """It claimed the commit of its first part, and nobody saw that a shard was of a run before."""
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]

@@ -399,6 +399,7 @@ def agreed_run(root: Path, agreed: list[str]) -> Path:
     return active.writer.folder
 
 
+@pytest.mark.real
 def test_a_run_with_trust_for_this_time_is_asked_for_again_with_just_that_trust(
     cli: Cli, project: Path
 ) -> None:
@@ -427,6 +428,7 @@ def test_a_run_with_trust_for_this_time_is_asked_for_again_with_just_that_trust(
     assert cli("resume", folder.name, "--trust-only", fingerprints([what])).code == 1
 
 
+@pytest.mark.real
 def test_what_is_remembered_needs_no_trust_again(cli: Cli, project: Path) -> None:
     what = "run agent.py:answer (the agent mine)"
     trust_store.grant(project, [what])
@@ -436,6 +438,7 @@ def test_what_is_remembered_needs_no_trust_again(cli: Cli, project: Path) -> Non
     assert cli(*shlex.split(line.partition("again: ")[2])[1:]).code == 1
 
 
+@pytest.mark.real
 def test_judging_again_without_the_trust_that_its_assertions_need_touches_nothing(
     cli: Cli, project: Path
 ) -> None:

@@ -162,6 +162,7 @@ def test_a_javascript_provider_that_cannot_be_loaded_is_an_error_with_trust_only
     assert told.code == 4 and "own.js: cannot be loaded: " in told.out
 
 
+@pytest.mark.real
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_javascript_prompts_are_imported_with_trust_and_never_called(cli: Cli, project: Path) -> None:
     """A prompt that can be loaded is no error, though it would fail without what a run gives it."""

@@ -352,6 +352,7 @@ def test_a_file_that_a_suite_takes_its_tests_from_cannot_be_read(cli: Cli, proje
     assert len(cli("runs", "--json").json) == 1
 
 
+@pytest.mark.real
 def test_an_answer_to_another_question_is_not_judged(cli: Cli, project: Path) -> None:
     """It proves nothing of what is asked now, however often it has been judged before."""
     suite = project / "suite.yaml"

@@ -148,6 +148,7 @@ def test_each_format_s_sample_comes_back_whole(
     assert len(check(cli, newest())) >= 8
 
 
+@pytest.mark.real
 def test_sets_scripts_prompts_and_several_models_come_back(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,7 @@ def test_pods_leave_what_is_one_run(cli: Cli, shared: Path, monkeypatch: pytest.
     assert merged.code == 0 and "2 runs with 12 cases merged" in merged.err
 
 
+@pytest.mark.real
 def test_a_pod_that_cannot_keep_its_results_is_red(shared: Path) -> None:
     pod = as_pod(shared, "pod-0")
     pod["args"] = f"ulimit -f 8\n{pod['args']}"  # as a disk that is full

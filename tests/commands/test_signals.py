@@ -364,6 +364,7 @@ def test_a_terminal_without_utf8_gets_letters(project: Path, given: dict[str, st
     assert ("✓ passed".encode() in done.stdout) != letters
 
 
+@pytest.mark.real
 def test_a_run_whose_process_is_stopped_does_not_hold_who_cancels_it(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

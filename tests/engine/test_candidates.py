@@ -62,6 +62,7 @@ def test_a_whole_id_makes_its_case_alone(table) -> None:
     assert made == [wanted]
 
 
+@pytest.mark.real
 def test_other_words_and_filters_look_at_all(table) -> None:
     loaded, made = table
     every = [case.case_id for case in loaded[0].cases]

@@ -72,6 +72,7 @@ async def test_a_run_after_the_clock_was_set_back_is_the_last_one_and_counts(
     assert (latest.run_id, latest.outcome) == (folders[-1].name, "failed")
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("ahead", [7200.0, 4 * 365 * 86_400.0])
 @pytest.mark.parametrize("looked", [False, True])
@@ -104,6 +105,7 @@ async def test_what_ran_while_the_clock_was_ahead_does_not_stay_the_newest(
         await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], failed_only=True))
 
 
+@pytest.mark.real
 async def test_going_on_with_a_run_after_the_clock_was_set_back(
     project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ async def run(folder: Path, told: list[str], **given: Any) -> list[Attempt]:
     return [attempt for attempt in found if attempt is not None]
 
 
+@pytest.mark.real
 async def test_promptfoos_default_grader_judges_where_its_key_is_there_and_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -503,6 +503,7 @@ def test_a_module_that_a_call_imports_by_its_name_is_a_part_of_the_agent(tmp_pat
     assert marks.agent_now(spec) != before
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("file", ["lib/sub/helper.py", "data/000.txt", "data/299.txt"])
 def test_no_file_of_an_agent_is_one_too_many(tmp_path: Path, file: str) -> None:
     files = {f"data/{number:03}.txt": "" for number in range(300)}
@@ -534,6 +535,7 @@ def test_a_module_that_appears_is_a_part_of_the_agent(tmp_path: Path) -> None:
     assert marks.agent_now(spec) != before
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "file", ["registries/manifest.hocon", "registries/sub/desk.hocon", "tools/9.py", "tools/deep/fare.py"]
 )

@@ -44,6 +44,7 @@ def nao(
     return root
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("sql", "database", "said"),
     [
@@ -97,6 +98,7 @@ async def test_where_expected_sql_fails_after_the_answer_came_its_rows_are_kept_
     assert attempt.data.actual == [{"n": 1}] and attempt.data.columns == ["n"]
 
 
+@pytest.mark.real
 async def test_expected_sql_without_end_takes_no_longer_than_its_attempt_and_says_whose_time_was_up(
     project: WriteProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:

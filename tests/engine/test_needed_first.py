@@ -69,6 +69,7 @@ def test_the_agent_of_a_grader_is_imported_where_something_is_graded(tmp_path: P
     assert imported(tmp_path, [named])["aiohttp"] == [False, False]
 
 
+@pytest.mark.real
 def test_a_schema_needs_no_grammar_of_the_formats_that_are_not_asked(tmp_path: Path) -> None:
     slow = ("jsonschema", "rfc3987_syntax", "lark", "arrow")
     assert list(imported(tmp_path, [ASSERTIONS["jsonschema"]], slow)) == ["jsonschema"]

@@ -222,6 +222,7 @@ async def test_what_had_not_begun_when_the_run_was_cancelled_keeps_its_result_an
     assert [row.outcome for row in reader.attempts()] == ["cancelled", "passed", "passed"]
 
 
+@pytest.mark.real
 async def test_the_clock_of_a_run_that_goes_on_stood_in_between(project) -> None:
     """Also that of one that was killed, and so has no end."""
     for killed in (False, True):
@@ -451,6 +452,7 @@ async def test_a_model_whose_name_waited_for_trust_is_found_again_under_its_name
     assert "trust" not in reader.attempts()[2].message
 
 
+@pytest.mark.real
 async def test_a_run_that_went_on_with_trust_needs_it_to_go_on_once_more(project) -> None:
     """Else the command that a second interruption prints would keep errors `needs trust` as results."""
     own = "import time\n\n\ndef answer(message):\n    time.sleep(%s)\n    return 'ok'\n"
@@ -524,6 +526,7 @@ async def test_a_failure_of_the_last_attempt_has_stopped_nothing(project) -> Non
     assert reader.info().note.endswith("failed, with nothing left to run")
 
 
+@pytest.mark.real
 async def test_a_cost_limit_is_the_whole_runs_and_a_resume_may_raise_it(project) -> None:
     root = project(suite=suite_of("one", "two", "three", "four", "five"), script=PRICED)
     _, reader = await go(root, max_cost=0.02, concurrency=1)
@@ -761,6 +764,7 @@ async def test_a_misspelt_assertion_is_an_error_never_a_pass(project) -> None:
     assert any(problem.level == "error" for problem in active.problems)
 
 
+@pytest.mark.real
 async def test_rows_too_many_for_the_database_are_kept_beside_it(project) -> None:
     from tui_eval.store.frames import load
 

@@ -124,6 +124,7 @@ async def test_waiting_for_the_rate_is_no_time_of_a_limit(project, monkeypatch: 
     assert attempt.duration_ms is not None and attempt.duration_ms < 30_000
 
 
+@pytest.mark.real
 async def test_a_retried_request_is_one_more(project) -> None:
     times: list[float] = []
 

@@ -178,6 +178,7 @@ async def test_attempts_side_by_side_do_not_mix(write: Write) -> None:
     assert all(attempt.response_text == attempt.case_id for attempt in attempts)
 
 
+@pytest.mark.real
 async def test_spans_that_come_late_are_waited_for(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROMPTFOO_TRACE_FETCH_MAX_ATTEMPTS", "30")  # however busy the machine is
     bot = PLAIN + dedent("""
@@ -208,6 +209,7 @@ ASKED = """
 SILENT = "def call_api(prompt, options, context):\n    return {'output': 'said'}\n"
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("hasty")
 async def test_no_span_is_an_error_that_says_so_and_never_a_pass(write: Write) -> None:
     (attempt,), _ = await run(write(ASKED, SILENT))
@@ -229,6 +231,7 @@ async def test_an_agent_that_makes_traces_of_its_own_is_told(write: Write) -> No
     assert attempt.outcome == "error" and "1 of other traces did" in attempt.message
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("hasty")
 async def test_a_port_in_use_is_told_once_and_the_run_goes_on(write: Write) -> None:
     with socket.socket() as taken:
@@ -251,6 +254,7 @@ async def test_a_port_in_use_is_told_once_and_the_run_goes_on(write: Write) -> N
     assert "failOnReceiverStartFailure" in refused.message
 
 
+@pytest.mark.real
 @pytest.mark.usefixtures("hasty")
 async def test_protobuf_without_the_extra_names_it(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.collector.trace.v1.trace_service_pb2", None)
@@ -259,6 +263,7 @@ async def test_protobuf_without_the_extra_names_it(write: Write, monkeypatch: py
     assert attempt.outcome == "error" and "pip install -e '.[otlp]'" in attempt.message
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("tracing", ["{enabled: false, otlp: {http: {port: PORT}}}", "{enabled: true}"])
 async def test_nothing_listens_unasked(write: Write, tracing: str) -> None:
     bot = """
@@ -321,6 +326,7 @@ async def test_a_program_is_told_by_its_environment(write: Write) -> None:
     assert attempt.trace is not None and attempt.response_text.split("-")[1] == attempt.trace.trace_id
 
 
+@pytest.mark.real
 async def test_judging_again_looks_at_the_spans_of_then(write: Write) -> None:
     asked = "  - {vars: {q: a}, assert: [{type: 'trajectory:tool-used', value: look_a}]}\n"
     root = write(asked, SDK)
@@ -339,6 +345,7 @@ async def test_judging_again_looks_at_the_spans_of_then(write: Write) -> None:
     assert names(attempt) == ["tool call", "agent run"]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("extra", [True, False])
 async def test_the_example_of_the_help_runs(
     tmp_path: Path, extra: bool, monkeypatch: pytest.MonkeyPatch
@@ -355,6 +362,7 @@ async def test_the_example_of_the_help_runs(
     assert names(attempt) == ["search prices"] and not active.problems
 
 
+@pytest.mark.real
 async def test_secrets_that_the_agent_tells_are_masked_wherever_they_stand(write: Write) -> None:
     bot = SDK.replace('\'{"of": "%s"}\' % prompt', '\'{"of": "a", "password": "hunter2hunter2"}\'')
     asked = """
@@ -385,6 +393,7 @@ async def test_a_cancelled_attempt_waits_for_no_more_spans(write: Write) -> None
     assert listener.expected == 0
 
 
+@pytest.mark.real
 async def test_two_runs_at_once_share_the_port(write: Write) -> None:
     root = write("  - {vars: {q: a}, assert: [{type: 'trajectory:tool-used', value: look_a}]}\n", SDK)
     both = await asyncio.gather(run(root), run(root))

@@ -58,6 +58,7 @@ async def test_nothing_begins_while_the_disk_is_behind(many, monkeypatch: pytest
     reader.close()
 
 
+@pytest.mark.real
 async def test_a_disk_that_refuses_holds_nothing_up(many, monkeypatch: pytest.MonkeyPatch) -> None:
     write = write_thread.write_pending
 

@@ -74,6 +74,7 @@ test_cases:
 """
 
 
+@pytest.mark.real
 async def test_start_to_agent(tmp_path: Path) -> None:
     root = project(tmp_path, "Well, the price is 89 euros.", **{"suite.yaml": GUIDE})
     proposal = await accepted(root)
@@ -160,6 +161,7 @@ HOCON = """\
 """
 
 
+@pytest.mark.real
 async def test_neuro_san(tmp_path: Path) -> None:
     root = project(tmp_path, "it is eightyone euros", **{"case.hocon": HOCON.replace("eighty", "eightone")})
     await accepted(root)

@@ -177,6 +177,7 @@ def test_a_linked_folder_keeps_its_path_from_the_root(project, tmp_path_factory)
     assert suite.path == "evals/support.yaml"
 
 
+@pytest.mark.real
 def test_of_thousands_of_files_few_are_parsed(tmp_path):
     for folder in range(20):
         (tmp_path / str(folder)).mkdir()

@@ -103,6 +103,7 @@ def test_what_is_wrong_has_its_place(talks: Path) -> None:
     assert done.returncode == 1 and "the message names 'who', which the case does not say" in done.stdout
 
 
+@pytest.mark.real
 def test_a_first_suite_runs(tmp_path: Path) -> None:
     done = tui_eval(tmp_path, "init", "--format", "Talks")
     assert done.returncode == 0 and "wrote talks/first.talk" in done.stdout, done.stdout + done.stderr

@@ -107,6 +107,7 @@ CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 ) | st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)  # fmt: skip
 
 
+@pytest.mark.real
 @examples(300)
 @given(
     st.lists(st.fixed_dictionaries({"a": CELLS, "b": CELLS}), min_size=1, max_size=4),

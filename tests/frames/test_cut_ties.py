@@ -25,6 +25,7 @@ def ties_of(sql: str) -> CutTies | None:
     return found
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("sql", "said"),
     [

@@ -26,6 +26,7 @@ def sqlite(path: Path, view: str) -> DatabaseSpec:
     return DatabaseSpec("shop", "sqlite", str(path))
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("view", [ENDLESS.format("x"), ENDLESS.format("count(*)")])
 def test_a_view_without_end_is_an_error_in_time(tmp_path: Path, view: str) -> None:
     shop = sqlite(tmp_path / "shop.db", view)
@@ -67,6 +68,7 @@ def test_a_process_that_ends_is_an_error_and_another_follows(
     sql_process.end_idle()
 
 
+@pytest.mark.real
 def test_a_process_that_does_not_hear_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sql_process, "_START", 0.0)
     monkeypatch.setattr(sql_process, "_GRACE", 0.0)
@@ -121,6 +123,7 @@ def test_a_file_s_name_is_no_pattern(tmp_path: Path) -> None:
     assert rows(execute(spec, 'SELECT * FROM "q[1]"')) == [{"id": 4}]
 
 
+@pytest.mark.real
 def test_modules_of_the_folder_are_not_taken_for_libraries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

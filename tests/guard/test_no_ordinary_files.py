@@ -36,6 +36,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.real
 @pytest.mark.usually(2)
 @pytest.mark.parametrize("arguments", [["list", "odd.yaml"], ["list", "-c", "odd.yaml"], ["run", "odd.yaml"]])
 @pytest.mark.parametrize("kind", ["pipe", "device", "huge"])
@@ -55,6 +56,7 @@ def test_what_is_no_ordinary_file_is_no_suite(root: Path, kind: str, arguments: 
     assert ("larger than" if kind == "huge" else "no ordinary file") in text or kind == "device"
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("expected", ["equals, value: file://odd", "is-json, value: file://odd.json"])
 def test_an_assertion_that_names_a_pipe_is_an_error(root: Path, expected: str) -> None:
@@ -122,6 +124,7 @@ def test_a_run_whose_facts_are_damaged_damages_no_other(root: Path) -> None:
     assert "\n1 case passed" in said(run(root, "show"))
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_a_database_that_is_a_pipe_is_said_at_once(root: Path, kind: str) -> None:
     os.mkfifo(root / "odd")

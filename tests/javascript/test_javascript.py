@@ -160,6 +160,7 @@ async def test_nothing_stays_for_the_next_one(host: JavaScriptHost) -> None:
         await host.evaluate("globalThis.kept = 1, Array.prototype.map = null", {})
 
 
+@pytest.mark.real
 async def test_deep_and_large_values(host: JavaScriptHost) -> None:
     deep: Any = 1
     for _ in range(200):

@@ -37,6 +37,7 @@ def test_what_is_tried_in_this_process_matches_what_node_matches() -> None:
     assert tried > 200
 
 
+@pytest.mark.real
 def test_what_is_left_to_the_isolate_is_told_in_code_points() -> None:
     rows = [row for row in TABLE if not row["flags"] and "invalid" not in row][:150]
 

@@ -69,6 +69,7 @@ def test_damaged_bodies_say_so() -> None:
         unpack(packed, Attempt)
 
 
+@pytest.mark.real
 def test_lone_surrogates_in_long_texts_do_not_end_the_writer() -> None:
     text = LONG + "\ud800 and \udfff" + LONG
     kept = unpack(pack(_attempt(text)), Attempt)
@@ -76,6 +77,7 @@ def test_lone_surrogates_in_long_texts_do_not_end_the_writer() -> None:
     assert kept.response_text.replace("\ufffd", "") == text.replace("\ud800", "").replace("\udfff", "")
 
 
+@pytest.mark.real
 def test_packing_a_long_answer_needs_little_more_than_the_packed_bytes() -> None:
     attempt = _attempt(
         "".join(f"row {number:09} of an answer that goes on\n" for number in range(300_000)) + "end"
@@ -89,6 +91,7 @@ def test_packing_a_long_answer_needs_little_more_than_the_packed_bytes() -> None
     assert packed.mark
 
 
+@pytest.mark.real
 async def test_a_long_answer_is_judged_whole_and_its_secrets_are_masked(project, monkeypatch) -> None:
     secret = "hunter2-hunter2"
     monkeypatch.setenv("SHOP_TOKEN", secret)

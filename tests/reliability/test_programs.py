@@ -132,6 +132,7 @@ async def test_children_of_a_python_agent_end_with_it(tmp_path: Path) -> None:
     await until(lambda: not any(_alive(pid) for pid in children))
 
 
+@pytest.mark.real
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
 def test_children_of_a_python_agent_end_when_the_engine_is_killed(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PYTHON, encoding="utf-8")

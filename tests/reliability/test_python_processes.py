@@ -87,6 +87,7 @@ async def test_code_that_ends_its_process_costs_no_other_attempt(
     assert {found[f"slow {name}"].outcome for name in neighbours} == {"passed"}
 
 
+@pytest.mark.real
 async def test_an_async_agent_that_blocks_takes_no_time_of_others(folder: Path) -> None:
     it = agent("python", folder, function="bot.py:answer")
     blocking, other = await it.open(context(1)), await it.open(context(2))
@@ -136,6 +137,7 @@ async def test_one_after_the_other_uses_one_process(folder: Path) -> None:
     await it.close()
 
 
+@pytest.mark.real
 async def test_a_process_that_ends_between_two_turns_is_an_error_of_the_next(folder: Path) -> None:
     it = agent("python", folder, function="bot.py:answer")
     session = await it.open(context())
@@ -222,6 +224,7 @@ async def test_a_timer_of_one_attempt_ends_no_later_one(tmp_path: Path) -> None:
     await it.close()
 
 
+@pytest.mark.real
 async def test_an_answer_counts_where_the_process_ends_after_the_last_turn(
     project: Callable[..., Path],
 ) -> None:

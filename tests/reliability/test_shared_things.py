@@ -246,6 +246,7 @@ class TestTokens:
 
 
 class TestPrograms:
+    @pytest.mark.real
     async def test_a_python_agent_is_looked_at_once_and_runs_in_few_processes(self, tmp_path: Path) -> None:
         started = tmp_path / "started"
         (tmp_path / "mine.py").write_text(

@@ -114,6 +114,7 @@ async def test_sixty_four_attempts_share_no_more_than_eight_processes_and_all_en
     assert len(set(processes)) <= PROCESSES
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("tool", "arguments"), [("hang", {"seconds": 60}), ("leave", {})])
 async def test_a_tool_that_hangs_or_ends_its_process_costs_no_other_attempt(
     tmp_path: Path, tool: str, arguments: dict[str, Any]

@@ -77,6 +77,7 @@ async def test_requests_carry_metadata_sly_data_and_context(tmp_path: Path) -> N
     assert "chat_context" not in fresh and "sly_data" not in fresh, "a clean slate"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("tests", "passes"),
     [

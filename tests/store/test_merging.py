@@ -7,6 +7,8 @@ import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tui_eval.model import Attempt, Case
 from tui_eval.store import merging
 from tui_eval.store.merging import MergePart
@@ -35,6 +37,7 @@ def part_of(folder: Path, run_id: str, first: int, began: float = 0.0) -> Path:
     return place
 
 
+@pytest.mark.real
 def test_of_the_parts_no_reasons_are_held_and_all_are_copied(tmp_path: Path) -> None:
     folders = [part_of(tmp_path, f"part-{n}", n * CASES) for n in range(2)]
     tracemalloc.start()

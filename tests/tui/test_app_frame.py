@@ -70,6 +70,7 @@ async def test_an_empty_folder_says_what_to_do(tmp_path):
         assert "No suites here" in screen_text(app) and "init" in screen_text(app)
 
 
+@pytest.mark.real
 async def test_a_runs_all_shown_and_shows_the_run(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("a")
@@ -89,6 +90,7 @@ async def test_a_runs_all_shown_and_shows_the_run(tmp_path):
         assert "✗1" in screen_text(app) and "✓2" in screen_text(app)
 
 
+@pytest.mark.real
 async def test_r_runs_one_case_in_place_and_plus_adds_an_attempt(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         app.screen.go_to(CasePointer(FIRST))
@@ -176,6 +178,7 @@ async def test_folding_and_sorting(tmp_path):
         assert app.screen.view.failures_first
 
 
+@pytest.mark.real
 async def test_the_run_dialog_counts_and_asks(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("A")
@@ -222,6 +225,7 @@ async def test_x_on_a_line_of_several_tests_asks_first(tmp_path):
         app.services.engines.own.live.finish()
 
 
+@pytest.mark.real
 async def test_x_cancels_the_case_and_capital_x_asks(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("a")
@@ -444,6 +448,7 @@ async def test_narrow_and_wide(tmp_path):
         assert app.screen.query_one(CaseList).display
 
 
+@pytest.mark.real
 def test_importing_the_app_imports_nothing_heavy():
     heavy = [
         "duckdb",

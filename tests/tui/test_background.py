@@ -60,6 +60,7 @@ async def test_works_of_a_queue_give_their_results_in_the_order_in_which_they_we
         assert seen == ["other", "first", "no", "last"]
 
 
+@pytest.mark.real
 async def test_of_two_readings_of_a_file_the_later_counts_however_long_the_earlier_takes(
     tmp_path, monkeypatch
 ):

@@ -59,6 +59,7 @@ async def opened_from_the_tree(root, monkeypatch, file: str, line: int, words: s
         assert seen == [(file.rpartition("/")[2], line)]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("text", "line", "words"), CONFIGURATIONS.values(), ids=CONFIGURATIONS.keys())
 async def test_a_slip_in_the_configuration(tmp_path, monkeypatch, text, line, words):
     root = project(tmp_path)

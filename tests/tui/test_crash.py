@@ -79,6 +79,7 @@ def report_of(folder) -> str:
     return report.read_text("utf-8")
 
 
+@pytest.mark.real
 @pytest.mark.usually(2)
 @pytest.mark.parametrize("extra", PLACES.values(), ids=PLACES.keys())
 def test_the_app_survives_its_own_errors(terminal, tmp_path, extra):
@@ -95,6 +96,7 @@ def test_the_app_survives_its_own_errors(terminal, tmp_path, extra):
     assert "in broken" in written and "RuntimeError: on purpose" in written and "textual 8" in written
 
 
+@pytest.mark.real
 def test_the_log_has_what_happened(terminal, tmp_path):
     app = terminal(extra="PlaceController.show_help = broken")
     app.until("refund is approved")

@@ -159,6 +159,7 @@ async def test_no_footer_names_a_filter_that_there_is_not_while_its_screen_comes
     assert not [line for line in painted if "F clear" in line], painted
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (60, 16)], (60, 16)))
 async def test_the_footer_of_runs_without_one_and_in_the_figures(tmp_path, size):
     root = project(tmp_path)

@@ -30,6 +30,7 @@ def test_what_begins_with_it_goes_before_what_holds_it(needle, text, found):
     assert rank(needle, text, 0.5) == found
 
 
+@pytest.mark.real
 async def test_cases_stand_before_actions_that_write_and_scattered_letters_last(tmp_path):
     root = project(tmp_path, {"suites/support.yaml": SUITE})
     async with running_app(root, (120, 40)) as (app, pilot):

@@ -140,6 +140,7 @@ def seen_apart(tree: Tree, *widths: int) -> None:
 several = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.real
 @several
 @given(projects(), st.sampled_from(("failed", "")))
 def test_rows_of_a_list(made: tuple[Project, int], status: str) -> None:
@@ -150,6 +151,7 @@ def test_rows_of_a_list(made: tuple[Project, int], status: str) -> None:
     seen_apart(unfolded(rows, project, View()), width)
 
 
+@pytest.mark.real
 @several
 @given(projects(), st.sampled_from(("failed", "")), st.sampled_from(SORTS[1:]))
 def test_rows_of_a_sorted_list(made: tuple[Project, int], status: str, sort: str) -> None:
@@ -189,6 +191,7 @@ def test_rows_of_files_that_hold_one_case(paths: tuple[str, str], name: str) -> 
         seen_apart(unfolded(rows, project, View(grouping=grouping, failures_first=first)), 60, 80)
 
 
+@pytest.mark.real
 @several
 @given(projects())
 def test_heads_of_cases(made: tuple[Project, int]) -> None:
@@ -212,6 +215,7 @@ def test_rows_of_the_grid(made: tuple[Project, int]) -> None:
     all_differ([" / ".join(row[at] for row in titles) for at in range(len(grid.columns))])
 
 
+@pytest.mark.real
 @several
 @given(projects(), st.sampled_from(("passed", "failed")))
 def test_rows_of_a_comparison(made: tuple[Project, int], after: str) -> None:
@@ -241,6 +245,7 @@ def test_rows_of_a_comparison(made: tuple[Project, int], after: str) -> None:
             assert not [name for name in paired if name.variant.startswith(("atlas", "http"))]
 
 
+@pytest.mark.real
 @several
 @given(projects())
 def test_rows_of_a_search(made: tuple[Project, int]) -> None:

@@ -91,6 +91,7 @@ async def test_no_limit_is_kept_by_a_count_that_is_none(tmp_path: Path, figure: 
     assert verdict.passed is None and "unknown" in verdict.reason and attempt.outcome == "error"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("value", ["float('nan')", "'12'", "-5", "2**63"])
 async def test_nor_by_metadata_of_the_guide(tmp_path: Path, value: str) -> None:
     (tmp_path / "bot.py").write_text(
@@ -142,6 +143,7 @@ async def test_what_is_reported_in_another_shape_is_unknown_and_not_absent(
     assert notes[0] == notes[1] and verdict.reason.partition(": ")[2] in notes[0]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "said",
     [

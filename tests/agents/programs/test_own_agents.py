@@ -117,6 +117,7 @@ async def test_python_turn_by_turn_and_streaming(folder: Path) -> None:
     await it.close()
 
 
+@pytest.mark.real
 async def test_python_errors_edits_and_trust(folder: Path) -> None:
     it = agent("python", folder, function="bot.py:bad")
     with pytest.raises(AgentError, match=r"bot\.py:bad: ValueError: no such") as caught:
@@ -280,6 +281,7 @@ async def test_a_python_function_may_give_no_metadata_beside_its_text(tmp_path: 
     await it.close()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
@@ -508,6 +510,7 @@ async def test_an_answer_is_read_in_the_encoding_that_it_declares(kind: str, tmp
         assert [(await talk(it, "hi"))[1][0].text for _ in range(2)] == ["sésame", "sésame"]
 
 
+@pytest.mark.real
 def test_a_program_that_has_ended_before_it_is_written_to_is_no_internal_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

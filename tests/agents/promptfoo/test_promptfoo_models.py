@@ -273,6 +273,7 @@ def ends(arguments):
 """
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("kind", ["chat", "responses"])
 async def test_functions_of_the_suite_have_a_process_of_their_attempt(
     server: AnyServer, tmp_path: Path, kind: str

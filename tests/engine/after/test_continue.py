@@ -206,6 +206,7 @@ def _edited(path: Path, old: str, new: str):
     return edit
 
 
+@pytest.mark.real
 async def test_an_edited_python_agent_counts(project) -> None:
     config = "agents:\n  helper: {type: python, function: 'agent.py:answer'}\n"
     root = project(
@@ -223,6 +224,7 @@ async def test_an_edited_script_counts(project) -> None:
     assert await _replies(root, _edited(root / "agent.script.yaml", "old", "new")) == ("old", "new")
 
 
+@pytest.mark.real
 async def test_an_edited_system_prompt_and_entry_count(project) -> None:
     with OpenAIServer() as server:
         config = (

@@ -267,6 +267,7 @@ async def test_a_mended_file_makes_all_of_them_pass(project) -> None:
     assert facts(state(root, first))[:4] == ("passed", 3, 3, False)
 
 
+@pytest.mark.real
 async def test_attempts_that_were_added_are_judged_with_the_others(project) -> None:
     root = project(suite=PASSES, script=SCRIPT)
     first = await run(root, attempts=2)
@@ -512,6 +513,7 @@ async def test_rows_that_were_never_recorded_are_an_error_not_a_failure(
     assert judged.outcome == "error" and "asked for with the columns n: run the case" in judged.message
 
 
+@pytest.mark.real
 async def test_an_answer_of_more_rows_than_are_shown_is_judged_whole(project) -> None:
     root = nao(project, "SELECT range AS n FROM range(1500)")
     rows = "[" + ", ".join(f"{{n: {number}}}" for number in range(1499)) + ", {n: -1}]"
@@ -538,6 +540,7 @@ def test_the_rows_of_judgements_are_read_from_older_runs(tmp_path: Path) -> None
     assert row.judges == "" and msgspec.structs.asdict(row)["outcome"] == "passed"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("gone", ["typed", "variable", "file"])
 async def test_answers_are_judged_again_though_their_agent_could_not_be_asked_now(
     project, monkeypatch, gone: str
@@ -566,6 +569,7 @@ async def test_answers_are_judged_again_though_their_agent_could_not_be_asked_no
     assert [row.outcome for row in rows_of(await rescored(first))] == ["failed"]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("again", ["judge", "rescore"])
 async def test_a_judgement_adds_no_bar_to_the_sparkline(project, again: str) -> None:
     root = project(suite=PASSES, script=SCRIPT)

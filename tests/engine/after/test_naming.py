@@ -74,6 +74,7 @@ async def test_without_a_judge_or_a_failure_one_line_says_so(project) -> None:
         await plan_naming(folder)
 
 
+@pytest.mark.real
 async def test_what_was_agreed_to_for_this_time_counts_for_the_judge(project) -> None:
     config = CONFIG.partition("judge:")[0] + "judge: {type: command, command: [./judge.sh]}\n"
     root, folder = await run_of(project, config=config)
@@ -96,6 +97,7 @@ async def test_what_was_agreed_to_for_this_time_counts_for_the_judge(project) ->
         await client.close()
 
 
+@pytest.mark.real
 async def test_the_engine_names_and_stops(project) -> None:
     root, folder = await run_of(project)
     client = EngineClient(root)

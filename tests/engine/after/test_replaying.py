@@ -35,6 +35,7 @@ async def run(root: Path, **options) -> tuple[str, list[Attempt]]:
     return active.run_id, [one for one in found if one is not None]
 
 
+@pytest.mark.real
 async def test_the_last_run_is_not_the_one_that_is_being_written(project) -> None:
     root = project(config=CONFIG)
     _, first = await run(root, attempts=2)
@@ -59,6 +60,7 @@ async def test_without_an_earlier_run_it_says_so_for_every_case(project) -> None
     assert len(alone) == 4 and run_id
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("named", ["absolute", "relative", "link", "link to a run", "file"])
 async def test_a_run_outside_that_a_file_names_needs_trust(project, tmp_path_factory, named: str) -> None:
     root = project(config=CONFIG)
@@ -90,6 +92,7 @@ async def test_a_run_outside_that_a_file_names_needs_trust(project, tmp_path_fac
         assert [one.response_text for one in again] == [one.response_text for one in first]
 
 
+@pytest.mark.real
 async def test_a_run_of_the_project_needs_none_by_its_id_or_its_path(project) -> None:
     root = project(config=CONFIG)
     run_id, first = await run(root)

@@ -138,6 +138,7 @@ async def test_an_answer_to_another_question_is_not_compared(root: Path) -> None
     assert asked(root) == ["a", "b", "c"]
 
 
+@pytest.mark.real
 async def test_a_rerun_without_an_answer_leaves_the_others_as_they_were(root: Path) -> None:
     whole = await first(root)
     (root / "a.txt").unlink()
@@ -157,6 +158,7 @@ def recorded(whole: ActiveRun, prompt: str, turn: int | None) -> RunRequest:
     )
 
 
+@pytest.mark.real
 async def test_judging_one_column_again_compares_it_with_the_others(root: Path) -> None:
     whole = await first(root)
     again = await ran(root, recorded(whole, "b", None))

@@ -108,6 +108,7 @@ async def test_an_answer_that_was_cut_off_says_so(
     assert notes == [f"the answer was cut off at a limit of its length (finish reason {finish})"] * noted
 
 
+@pytest.mark.real
 async def test_a_function_of_a_package(project: Callable[..., Path]) -> None:
     root = project(
         suite="agent: mine\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: [from the package]}}\n",
@@ -306,6 +307,7 @@ async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Cal
         assert [row.model for row in reader.cases()] == ["openai:a", "x:b", "openaiCompatible/house:c"]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("agent", "how"),
     [

@@ -75,12 +75,14 @@ async def test_an_answer_that_is_none_is_an_error_in_one_line(project, plan: Pla
     assert found.response_text == ("half of i" if plan.cut else "")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("plain", [True, False], ids=["whole", "streamed"])
 async def test_ten_megabytes_are_an_answer(project, plain: bool) -> None:
     found = await attempt_of(project, Planned(text="fine" * 2_500_000, chunks=500, plain=plain))
     assert found.outcome == "passed" and len(found.response_text) == 10_000_000
 
 
+@pytest.mark.real
 def test_kill_9_of_a_run_asks_nothing_again_that_was_answered(project) -> None:
     asked: list[str] = []
 
@@ -120,6 +122,7 @@ def test_kill_9_of_a_run_asks_nothing_again_that_was_answered(project) -> None:
     reader.close()
 
 
+@pytest.mark.real
 async def test_two_apps_on_one_project(project) -> None:
     """Each has an engine of its own; both runs are whole, and the index knows both."""
     cases = ", ".join(f"{{name: c{i}, input: q{i}}}" for i in range(40))

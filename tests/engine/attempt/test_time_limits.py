@@ -153,6 +153,7 @@ async def judged(project: WriteProject, test: str, *, step: bool = False) -> Att
     return attempt
 
 
+@pytest.mark.real
 @pytest.mark.usually(2)
 @pytest.mark.parametrize("step", [False, True], ids=["run", "step"])
 @pytest.mark.parametrize("kind", ["python", "llm-rubric", "webhook"])
@@ -175,6 +176,7 @@ async def test_an_assertion_that_hangs_is_its_own_error_and_hides_no_other(
     assert [one.code for one in late.evidence or []] == ["not-in-time"]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("test", "what"),
     [
@@ -196,6 +198,7 @@ async def test_code_beside_the_assertions_that_hangs_is_named_too(
     assert attempt.response_text == "hi" and len(attempt.verdicts) == 1
 
 
+@pytest.mark.real
 async def test_many_assertions_that_hang_do_not_take_their_seconds_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

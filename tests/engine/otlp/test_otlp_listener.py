@@ -172,6 +172,7 @@ def test_one_trace_takes_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(long.spans), long.left_out) == (1, 4)
 
 
+@pytest.mark.real
 async def test_what_arrives_at_once_is_all_kept(listener: SpanListener, client: httpx.AsyncClient) -> None:
     ids = [f"{number:032x}" for number in range(1, 41)]
     arriving = {trace_id: listener.expect(trace_id) for trace_id in ids}

@@ -397,6 +397,7 @@ async def executed(
         yield reader, clusters[0]
 
 
+@pytest.mark.real
 async def test_attempts_that_begin_anew_since_their_worker_was_lost_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -537,6 +538,7 @@ class DyingMachine(Cluster):
             await super().executes_them(message)
 
 
+@pytest.mark.real
 async def test_a_machine_that_dies_is_one_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What its first worker had is not given to its second, of which it is not yet known."""
     told: list[str] = []
@@ -789,6 +791,7 @@ class Silence(Cluster):
             await self.begin()
 
 
+@pytest.mark.real
 async def test_where_a_run_is_says_what_is_waited_for_and_that_the_head_is_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

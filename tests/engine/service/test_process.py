@@ -84,6 +84,7 @@ async def test_what_is_asked_of_a_run_that_has_ended_is_answered_in_words(projec
     await client.close()
 
 
+@pytest.mark.real
 async def test_a_killed_engine_leaves_an_interrupted_run_that_resumes(project) -> None:
     root = project(suite=SUITE, script=script(60))
     client = EngineClient(root)
@@ -145,6 +146,7 @@ async def test_a_stepped_run_that_nobody_attends_is_interrupted(project, tmp_pat
     run.close()
 
 
+@pytest.mark.real
 async def test_the_terminals_end_is_not_the_engines(project) -> None:
     root = project(suite=SUITE, script=script(0.5))
     client = EngineClient(root)
@@ -155,6 +157,7 @@ async def test_the_terminals_end_is_not_the_engines(project) -> None:
     await client.close()
 
 
+@pytest.mark.real
 async def test_refusals_are_one_line(project) -> None:
     root = project()
     client = EngineClient(root)

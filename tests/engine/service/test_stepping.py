@@ -104,6 +104,7 @@ async def test_a_function_that_takes_the_whole_conversation_is_asked_once(
     assert any("asked once" in entry.text for entry in attempt.transcript if entry.kind == "note")
 
 
+@pytest.mark.real
 async def test_a_persons_time_is_not_the_agents(stepped) -> None:
     client, run, ref, waits, ended = stepped
     looked = 0.0

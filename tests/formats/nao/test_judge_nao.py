@@ -101,6 +101,7 @@ async def test_a_query_of_sqlite_is_shown_as_its_database_reads_it() -> None:
     ]
 
 
+@pytest.mark.real
 async def test_a_date_of_one_row_has_no_midnight() -> None:
     result = replace(table(day=["2018-01-01T00:00:00"]), types={"day": "DATE"})
     answer = RowsAnswer([{"day": "2018-01-02 00:00:00"}])

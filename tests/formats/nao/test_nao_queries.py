@@ -69,6 +69,7 @@ async def judged(
     return await judge(JudgeInput(case, transcript=transcript, compat=compat, services=services))
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("own", "rows", "blame"),
     [
@@ -286,6 +287,7 @@ async def test_a_query_whose_rows_the_answer_has_is_blamed_whatever_other_ones_w
     assert alone.data is not None and "another" not in alone.data.settings["conclusion"]["line"]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("own", "blame", "line"),
     [
@@ -354,6 +356,7 @@ TOP = "select customer_id, count(*) as n from orders group by 1 order by n desc 
 TIED = "the expected query's LIMIT cuts through ties: 5 rows share n=3, any 2 of them are right"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("part", ["limit 3", "limit 3 offset 0", "fetch first 3 rows only"])
 @pytest.mark.parametrize("with_query", [True, False])
 async def test_nobody_is_blamed_where_the_limit_of_the_expected_query_cuts_through_ties(
@@ -385,6 +388,7 @@ IN_LIST = """select status, count(*) as n from orders where customer_id in
              (select customer_id from orders group by 1 order by count(*) desc limit 3) group by 1"""
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("expected", "by"), [(INNER, "n"), (IN_LIST, "count(*)")])
 async def test_nobody_is_blamed_for_other_rows_that_tie_inside_of_the_expected_query(
     expected: str, by: str
@@ -422,6 +426,7 @@ async def test_nobody_is_blamed_for_other_rows_that_tie_inside_of_the_expected_q
     assert blamed.data is not None and blamed.data.settings["conclusion"]["blame"] == "query"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("sql", "own", "blame", "words"),
     [
@@ -463,6 +468,7 @@ async def test_a_query_that_sorts_the_other_way_without_a_limit_is_told_so() -> 
     assert kept["cause"] == "it sorts by order_id ascending"
 
 
+@pytest.mark.real
 async def test_of_many_rows_it_is_said_in_what_they_differ() -> None:
     sql = "select range as id, range % 7 as n from range(110000)"
     rows = [{"id": n, "n": n % 7 + (n == 77_777)} for n in range(110_000)]

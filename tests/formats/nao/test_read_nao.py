@@ -125,6 +125,7 @@ def test_which_files_are_nao_tests(path, text, yes):
     assert read_nao.recognises(Path(path), text) is yes
 
 
+@pytest.mark.real
 @examples(200)
 @given(structures([*read_nao.KEYS, *read_nao.TOOL_CALL_KEYS, *read_nao.COMPARISON_KEYS]))
 def test_no_structure_raises(data):

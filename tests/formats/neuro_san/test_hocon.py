@@ -190,6 +190,7 @@ def test_pyhocon_itself_is_left_as_it_was():
     assert ConfigFactory.parse_string("a = 1") == {"a": 1}
 
 
+@pytest.mark.real
 @examples(150)
 @given(st.one_of(st.text(), st.text(alphabet='{}[]=:,"#/\\$+ \nab1.includeurl()?')))
 def test_any_text_gives_a_document(text):

@@ -175,6 +175,7 @@ def test_a_case_that_expects_nothing_has_no_assertions():
 KEYS = [*SUITE_KEYS, *CASE_KEYS, *KNOWN, "should_contian", "mood"]
 
 
+@pytest.mark.real
 @examples(200)
 @given(structures(KEYS))
 def test_no_structure_raises(data):

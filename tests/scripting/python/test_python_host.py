@@ -219,6 +219,7 @@ async def test_an_endless_function_is_killed_with_what_it_started(host: PythonHo
     assert (await host.call(file, "fine")).value not in pids
 
 
+@pytest.mark.real
 async def test_killing_one_call_harms_no_other(host: PythonHost, script: Write) -> None:
     file = script(
         "import time, os\n"
@@ -281,6 +282,7 @@ async def test_an_edit_counts_for_the_next_call(host: PythonHost, script: Write)
     assert (await host.call(file, "say")).value == "three"
 
 
+@pytest.mark.real
 async def test_scripts_of_the_same_name_and_names_of_modules(host: PythonHost, script: Write) -> None:
     one = script("def f(): return 1\n", "a/agent.py")
     two = script("def f(): return 2\n", "b/agent.py")
@@ -317,6 +319,7 @@ async def test_close_ends_everything(tmp_path: Path, script: Write) -> None:
     host.close()
 
 
+@pytest.mark.real
 async def test_a_process_ends_with_its_host(tmp_path: Path, script: Write) -> None:
     file = script("import os\ndef pid(): return os.getpid()\n")
     starter = (
@@ -336,6 +339,7 @@ async def test_a_process_ends_with_its_host(tmp_path: Path, script: Write) -> No
     await until(lambda: not alive(pid))
 
 
+@pytest.mark.real
 def test_readers_call_from_threads(host: PythonHost, script: Write) -> None:
     file = script("import time\ndef f(n): return n\ndef endless():\n    while True: time.sleep(1)\n")
     assert host.call_sync(file, "f", [{"a": [1, None, 2.5]}]).value == {"a": [1, None, 2.5]}
@@ -365,6 +369,7 @@ async def test_large_values_and_much_output(host: PythonHost, script: Write) -> 
     assert len(result.stdout) < 1_100_000 and "more was printed" in result.stdout
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("inside", [True, False], ids=["of the project", "from elsewhere"])
 async def test_a_file_from_elsewhere_imports_nothing_of_the_folder_it_is_run_in(
     tmp_path: Path, inside: bool

@@ -63,6 +63,7 @@ async def test_other_trouble_is_no_full_disk(
         app.services.engines.own.live.finish()
 
 
+@pytest.mark.real
 async def test_a_run_whose_disk_stayed_full_is_whole_and_paid_for_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ async def test_a_run_whose_disk_stayed_full_is_whole_and_paid_for_once(
     assert moved_to(run.folder) is None, "there is room: all of it is at home again"
 
 
+@pytest.mark.real
 async def test_the_engine_says_what_the_disk_refuses(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / "agent.script.yaml").write_text("default: {steps: [{wait: 60}]}\n")

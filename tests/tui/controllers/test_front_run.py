@@ -108,6 +108,7 @@ async def test_a_larger_run_takes_the_place_of_a_single_case(alone: Alone) -> No
     await alone.until(lambda: in_front(alone) == run.info.id)
 
 
+@pytest.mark.real
 async def test_a_part_of_the_run_in_front_is_shown_within_it(alone: Alone) -> None:
     run = begun(alone)
     await follow(alone, run)
@@ -119,6 +120,7 @@ async def test_a_part_of_the_run_in_front_is_shown_within_it(alone: Alone) -> No
     await end(alone, part, "p")
 
 
+@pytest.mark.real
 async def test_a_step_that_came_to_nothing_leaves_no_trace(alone: Alone) -> None:
     run = begun(alone)
     await follow(alone, run)
@@ -201,6 +203,7 @@ async def test_a_step_is_not_the_live_run(alone: Alone) -> None:
     assert [one.info.id for one in alone.state.active] == [step.info.id]
 
 
+@pytest.mark.real
 async def test_a_run_whose_place_in_front_another_takes_is_followed_to_its_end(alone: Alone) -> None:
     run, later = begun(alone), begun(alone, CALMS)
     await follow(alone, run)

@@ -42,6 +42,7 @@ async def test_a_in_runs_asks_what_it_would_run_and_runs_it(tmp_path: Path) -> N
         app.services.engines.own.live.finish()
 
 
+@pytest.mark.real
 async def test_y_on_a_list_copies_of_the_case_and_what_follows_runs_nothing(tmp_path: Path) -> None:
     root = project(tmp_path)
     LiveRun(root, ["refund is approved"]).all_done(["failed"])

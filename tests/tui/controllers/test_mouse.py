@@ -25,6 +25,7 @@ def line_of(app: Any, text: str) -> int:
     return next(y for y, line in enumerate(screen_text(app).splitlines()) if text in line)
 
 
+@pytest.mark.real
 async def test_a_click_selects_and_a_second_opens(tmp_path: Path) -> None:
     root = project(tmp_path)
     LiveRun(root, ["refund is approved"]).all_done(["failed"])

@@ -76,6 +76,7 @@ async def test_a_second_press_before_the_first_is_answered_starts_no_second_run(
     alone.front_run.stop()
 
 
+@pytest.mark.real
 async def test_while_all_of_it_runs_it_is_run_a_second_time_only_by_a_person_who_was_asked(
     tmp_path: Path,
 ) -> None:
@@ -112,6 +113,7 @@ async def test_of_cases_that_are_partly_at_work_the_others_can_be_run_alone(tmp_
     alone.front_run.stop()
 
 
+@pytest.mark.real
 async def test_of_the_others_none_is_run_that_has_been_begun_while_the_question_stood(tmp_path: Path) -> None:
     alone = await on_project(tmp_path)
     run = at_work(alone, 0)
@@ -1167,6 +1169,7 @@ async def test_a_case_of_a_run_at_work_that_has_ended_is_not_cancelled(tmp_path:
 # -- L: the run in front
 
 
+@pytest.mark.real
 async def test_the_live_run_is_shown_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
     alone = await on_project(tmp_path, "passed")
     handlers = alone.runs.handlers()
@@ -1217,6 +1220,7 @@ async def test_a_step_that_another_app_left_is_gone_back_to(tmp_path: Path) -> N
     alone.front_run.stop()
 
 
+@pytest.mark.real
 async def test_a_step_that_has_ended_makes_room_for_the_next_and_one_that_goes_on_does_not(
     tmp_path: Path,
 ) -> None:

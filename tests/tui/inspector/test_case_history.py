@@ -301,6 +301,7 @@ def test_the_past_is_read_from_all_runs_and_people_s_notes(tmp_path: Path) -> No
 # -- on the screen
 
 
+@pytest.mark.real
 async def test_linked_attempts_are_one_row_of_attempts(tmp_path: Path) -> None:
     app = host(tmp_path, text_failure())
     passed = text_failure()
@@ -316,6 +317,7 @@ async def test_linked_attempts_are_one_row_of_attempts(tmp_path: Path) -> None:
         await until(pilot, lambda: screen.content.state == "failed")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24), (120, 40)], (60, 16)))
 async def test_history_shows_attempts_and_opens_one(tmp_path: Path, size: tuple[int, int]) -> None:
     app = host(tmp_path, text_failure())
@@ -338,6 +340,7 @@ async def test_history_shows_attempts_and_opens_one(tmp_path: Path, size: tuple[
         await until(pilot, lambda: screen.content.run_id == LATER and screen.tab_shown == 0)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24), (120, 40)], (60, 16)))
 async def test_a_verdict_by_the_rules_of_the_original_tool_says_so(
     tmp_path: Path, size: tuple[int, int]
@@ -392,6 +395,7 @@ async def test_bars_over_time_keep_the_call(tmp_path: Path) -> None:
         assert not tab.table.bars and tab.table.cursor == 2
 
 
+@pytest.mark.real
 async def test_a_hundred_thousand_rows_scroll_and_the_modes_are_told(tmp_path: Path) -> None:
     attempt = wrong_cell()
     app = host(tmp_path, attempt)

@@ -53,6 +53,7 @@ def rows_of(count: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.real
 def test_the_beginning_of_a_long_result_is_made_without_reading_the_rest(monkeypatch) -> None:
     text = json.dumps(rows_of(5000))
     whole = list(value_lines(text))
@@ -114,6 +115,7 @@ async def test_a_search_in_much_text_leaves_the_screen_its_keys(tmp_path: Path, 
         assert pane.block is not None and pane.block.kind == "tool_result"
 
 
+@pytest.mark.real
 async def test_what_was_found_so_far_can_be_gone_through(tmp_path: Path, monkeypatch) -> None:
     held = threading.Event()
     monkeypatch.setattr(text_pane, "TELL", 0.0)
@@ -157,6 +159,7 @@ async def test_who_has_moved_on_is_not_taken_to_the_first_place(tmp_path: Path, 
         await sees(pilot, "1 of 2")
 
 
+@pytest.mark.real
 def test_what_is_not_shown_for_its_length_is_searched_and_shown_when_found() -> None:
     text = "\n".join(f"line {number}" for number in range(60_000))
     block = Block("e1", "tool_result", "result", lambda: text_lines(text), fold=8, size=len(text), raw=text)
@@ -233,6 +236,7 @@ def _verdict_in_front(screen: CaseScreen) -> str:
     return tab.text.block.key if shown and tab.text is not None and tab.text.block is not None else ""
 
 
+@pytest.mark.real
 async def test_enter_on_a_verdict_opens_it_in_assertions_and_elsewhere_says_why_not(tmp_path: Path) -> None:
     app = host(tmp_path, text_failure())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -271,6 +275,7 @@ async def test_assertions_open_at_the_first_that_failed_with_all_of_it_in_view(
         await sees(pilot, "should_contain", 'lacks "Refund policy"', "wanted  Refund policy")
 
 
+@pytest.mark.real
 async def test_what_is_long_is_unfolded_and_made_ready_in_threads(tmp_path: Path, monkeypatch: Any) -> None:
     made_in: dict[str, str] = {}
 

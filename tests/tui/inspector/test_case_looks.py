@@ -58,6 +58,7 @@ async def test_both_values_of_a_cell_are_shown_on_a_short_screen(tmp_path: Path)
         await sees(pilot, "≠ off by", "\nexpected ", "\nactual   ")
 
 
+@pytest.mark.real
 async def test_the_footer_names_only_what_the_tab_can_do(tmp_path: Path) -> None:
     app = host(tmp_path, agent_error(), text_failure())
     async with app.run_test(size=(80, 24)) as pilot:

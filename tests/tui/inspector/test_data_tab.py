@@ -74,6 +74,7 @@ async def test_key_and_cursor_columns_are_in_sight_however_wide(
         await sees(pilot, "custom")
 
 
+@pytest.mark.real
 async def test_enter_shows_the_cell_in_full(tmp_path: Path) -> None:
     long = "one two three " * 40
     rows = [{"id": 1, "v": long + "four"}, {"id": 2, "v": "short"}, {"id": 3, "v": {"a": [1, 2]}}]
@@ -154,6 +155,7 @@ async def test_the_next_case_shows_nothing_of_the_last_one(tmp_path: Path) -> No
         assert "off by" not in screen_text(app) and "region" not in screen_text(app)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", SIZES)
 async def test_both_modes_take_the_lines_that_they_need(tmp_path: Path, size: tuple[int, int]) -> None:
     rows = [{"id": n, "v": 1_000_000 + n} for n in range(3)]
@@ -166,6 +168,7 @@ async def test_both_modes_take_the_lines_that_they_need(tmp_path: Path, size: tu
         assert "integer" in found[at + 2] or "integer" in found[at + 3]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_rows_are_one_table_and_o_puts_both_sides_beside_each_other(
     tmp_path: Path, size: tuple[int, int]
@@ -183,6 +186,7 @@ async def test_the_rows_are_one_table_and_o_puts_both_sides_beside_each_other(
         assert tab.rendered
 
 
+@pytest.mark.real
 async def test_a_missing_row_an_extra_one_and_a_repeat_stand_in_their_place(tmp_path: Path) -> None:
     rows = [{"id": n, "day": f"2018-01-0{n}T00:00:00", "v": n / 2} for n in (1, 2, 4)]
     answer = [rows[0], {**rows[0], "v": 7.5}, {"id": 3, "day": "2018-01-03", "v": 1.5}, rows[2]]
@@ -201,6 +205,7 @@ async def test_a_missing_row_an_extra_one_and_a_repeat_stand_in_their_place(tmp_
         await sees(pilot, "×2 the answer has this key twice")
 
 
+@pytest.mark.real
 async def test_beside_each_other_a_repeats_mark_and_its_rows_number_are_told_apart(tmp_path: Path) -> None:
     app = host(tmp_path, attempt_of([{"status": "open"}], [{"status": "open"}] * 120))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -221,6 +226,7 @@ async def test_a_line_that_is_too_long_where_rows_are_few_goes_on_below(tmp_path
         assert "…" not in "".join(line for line in lines(app) if line.startswith("→"))
 
 
+@pytest.mark.real
 async def test_a_cell_in_full_shows_a_date_as_one_until_it_is_asked_for_raw(tmp_path: Path) -> None:
     rows = [{"id": n, "day": f"2018-01-0{n}T00:00:00"} for n in (1, 2)]
     app = host(tmp_path, attempt_of(rows, [rows[0], {**rows[1], "day": "2018-01-05 00:00:00"}]))

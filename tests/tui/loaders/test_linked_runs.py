@@ -46,6 +46,7 @@ def line_of(app, name: str) -> str:
     return next((line for line in screen_text(app).splitlines() if name in line), "")
 
 
+@pytest.mark.real
 async def test_a_rerun_keeps_the_other_cases_and_plus_adds_an_attempt(tmp_path):
     host, first = await started(project(tmp_path))
     async with host as (app, pilot):
@@ -109,6 +110,7 @@ async def test_a_run_goes_on_beside_a_rerun_of_one_of_its_cases(tmp_path):
         await until(lambda: "✓3" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_an_opened_rerun_shows_what_it_builds_on(tmp_path):
     root = project(tmp_path)
     first = LiveRun(root, NAMES)
@@ -122,6 +124,7 @@ async def test_an_opened_rerun_shows_what_it_builds_on(tmp_path):
         await until(lambda: all("✓" in line_of(app, name) for name in NAMES), pilot)
 
 
+@pytest.mark.real
 async def test_the_newest_run_opened_by_its_key_counts_with_all_that_was_added(tmp_path):
     """After a restart as before it: reruns beside each other count, a step takes no run's place."""
     root = project(tmp_path)
@@ -150,6 +153,7 @@ async def test_after_a_run_one_pane_at_a_time_on_a_small_screen(tmp_path):
         assert screen.query_one(LinesPane).size.width >= 78 and not screen.case_list.display
 
 
+@pytest.mark.real
 async def test_an_untouched_cursor_stays_at_the_top_with_the_failures(tmp_path):
     root = project(tmp_path)
     names = [f"case {number}" for number in range(40)]

@@ -7,6 +7,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.commands.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
@@ -97,6 +99,7 @@ def test_runs_of_before_are_read_and_gone_on_with(tmp_path):
     assert marks(run.folder) == [answer_mark(attempt), ""]
 
 
+@pytest.mark.real
 def test_the_command_line_counts_them(cli: Cli, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.chdir(project(tmp_path))
     old, new = answered(tmp_path, "a", "b", "c"), answered(tmp_path, "a", "other", "other")
@@ -112,6 +115,7 @@ def test_the_command_line_counts_them(cli: Cli, tmp_path, monkeypatch):  # noqa:
     }
 
 
+@pytest.mark.real
 @SIZES
 async def test_compare_marks_them_and_shows_only_them(tmp_path, size):
     root = project(tmp_path)

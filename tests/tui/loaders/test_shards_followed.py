@@ -101,6 +101,7 @@ async def test_an_empty_folder_becomes_the_view_of_shards_that_come_into_it(job:
         await sees(app, pilot, "2 passed")
 
 
+@pytest.mark.real
 async def test_shards_come_behind_what_the_person_looks_at(job: Path) -> None:
     async with running_app(job, (120, 40)) as (app, pilot):
         await pilot.press("enter")
@@ -161,6 +162,7 @@ async def test_checkouts_with_shards_of_their_own_are_suites_and_it_is_said_how_
         assert told.endswith(f"tui-eval show {os.path.relpath(tmp_path / 'all')} shows them as one run")
 
 
+@pytest.mark.real
 async def test_to_shards_that_are_looked_at_nothing_is_added(tmp_path: Path) -> None:
     shards = tmp_path / "shards"
     first, ref = shard(shards, 1)

@@ -33,6 +33,7 @@ async def sees(app: Any, pilot: Any, *texts: str) -> None:
     await until(lambda: all(text in below(app) for text in texts), pilot)
 
 
+@pytest.mark.real
 @SIZES
 async def test_compare_shows_the_answers_of_both_sides(tmp_path: Path, size: tuple[int, int]) -> None:
     root = project(tmp_path)
@@ -77,6 +78,7 @@ async def test_the_grid_shows_the_answer_of_the_cell(tmp_path: Path, size: tuple
         await sees(app, pilot, f"{'b' if agent == 'a' else 'a'} says")
 
 
+@pytest.mark.real
 @SIZES
 async def test_runs_show_an_attempt_that_failed_and_one_key_hides_it(
     tmp_path: Path, size: tuple[int, int]

@@ -196,6 +196,7 @@ async def test_d_goes_to_the_cell_or_to_the_verdict(tmp_path: Path) -> None:
         assert pane.block is not None and pane.block.key == "v2"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", SIZES)
 async def test_data_shows_differences_and_the_sql(tmp_path: Path, size: tuple[int, int]) -> None:
     app = host(tmp_path, missing_row())
@@ -270,6 +271,7 @@ async def test_tools_show_a_call_and_its_trouble(tmp_path: Path) -> None:
         assert tab.text.has_focus
 
 
+@pytest.mark.real
 async def test_what_y_copies_and_Y_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMUX", "/tmp/x,1,0")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -301,6 +303,7 @@ def test_a_copy_fits_into_one_sequence() -> None:
     assert clipboard.sequence_length(clipboard.fitting("日" * 200_000)) <= clipboard.LIMIT
 
 
+@pytest.mark.real
 async def test_another_case_keeps_the_tab_where_it_has_something_in_it(tmp_path: Path) -> None:
     app = host(tmp_path, text_failure(), judged(), agent_error())
     async with app.run_test(size=(80, 24)) as pilot:

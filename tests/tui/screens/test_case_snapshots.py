@@ -47,6 +47,7 @@ def universal_time(monkeypatch: pytest.MonkeyPatch):
     time.tzset()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 @pytest.mark.parametrize("tab", list(TABS))
 def test_tab(snap_compare, tmp_path: Path, tab: str, size: tuple[int, int]) -> None:

@@ -66,6 +66,7 @@ async def test_suites_are_red_where_one_model_failed_and_r_asks_that_one(tmp_pat
             app.services.engines.own.live.finish()
 
 
+@pytest.mark.real
 async def test_a_rerun_of_one_case_leaves_the_run_in_front(tmp_path: Path) -> None:
     root = project(tmp_path)
     front = LiveRun(root, NAMES[:2])

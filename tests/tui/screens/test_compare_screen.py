@@ -61,6 +61,7 @@ async def compared(app, pilot) -> CompareScreen:
     return app.screen
 
 
+@pytest.mark.real
 @SIZES
 async def test_two_agents_of_one_run_by_key(tmp_path, size):
     root = project(tmp_path)
@@ -87,6 +88,7 @@ async def test_two_agents_of_one_run_by_key(tmp_path, size):
         await until(lambda: screen.before.agent == "first" and "1 regressed" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_agents_without_a_case_in_common_are_not_offered(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3)
@@ -110,6 +112,7 @@ async def test_agents_without_a_case_in_common_are_not_offered(tmp_path):
         assert app.screen is screen
 
 
+@pytest.mark.real
 async def test_a_run_of_a_part_that_is_linked_to_none_hides_no_regression(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["passed"] * 3)
@@ -137,6 +140,7 @@ async def test_one_case_is_no_plural(tmp_path):
         assert "1 cases" not in screen_text(app)
 
 
+@pytest.mark.real
 async def test_a_rerun_counts_with_the_run_it_belongs_to(tmp_path):
     root = project(tmp_path)
     old, new = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
@@ -180,6 +184,7 @@ async def test_side_by_side_is_headed_by_what_lists_call_the_case(tmp_path):
         await until(lambda: screen_text(app).splitlines()[0].startswith("Bern"), pilot)
 
 
+@pytest.mark.real
 async def test_an_older_run_takes_the_place(tmp_path):
     root = project(tmp_path)
     first, second, third = write_runs(root, ["failed"] * 3, ["passed"] * 3, ["passed", "failed", "passed"])
@@ -231,6 +236,7 @@ async def test_a_run_that_cannot_be_read_is_said(tmp_path):
         assert any("no such table" in text for _, _, text in app.notices.lines)
 
 
+@pytest.mark.real
 async def test_only_one_run_has_the_case(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3)
@@ -252,6 +258,7 @@ def test_the_words_are_of_the_kind_that_is_compared():
     assert not any("before" in words or "now" in words for words in COLUMN_WORDS.values())
 
 
+@pytest.mark.real
 @SIZES
 async def test_the_cases_of_a_change_are_folded_and_unfolded(tmp_path, size):
     root = project(tmp_path)
@@ -280,6 +287,7 @@ async def test_the_cases_of_a_change_are_folded_and_unfolded(tmp_path, size):
         assert app.screen is screen
 
 
+@pytest.mark.real
 async def test_help_says_what_enter_does_here(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
@@ -301,6 +309,7 @@ def standing(app) -> list[str]:
     return [sides.choices[at].run_id for at in (sides.left, sides.right)]
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("key", ["r", "full_stop"])
 async def test_a_case_run_or_judged_anew_beside_its_old_attempt_stands_at_the_right(tmp_path, key):
@@ -352,6 +361,7 @@ async def test_a_third_run_in_front_does_not_take_the_place_of_those_compared(tm
         assert standing(app) == [old.name, new.name]
 
 
+@pytest.mark.real
 async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(tmp_path):
     root = project(tmp_path)
     _, new = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
@@ -368,6 +378,7 @@ async def test_a_rerun_that_belongs_to_a_compared_run_counts_when_it_has_ended(t
         assert "runs anew" not in screen_text(app) and "since passed" not in screen_text(app)
 
 
+@pytest.mark.real
 @pytest.mark.usually(2)
 @pytest.mark.parametrize("front", ["before", "after"])
 @pytest.mark.parametrize("key", ["r", "b"])

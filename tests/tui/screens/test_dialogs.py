@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from textual.app import App
 
 from tests.support.app_host import screen_text, until
@@ -11,6 +12,7 @@ from tui_eval.tui.front import Question
 from tui_eval.tui.screens.dialogs import AskScreen
 
 
+@pytest.mark.real
 async def test_a_question_about_what_goes_on_is_asked_anew_while_it_stands() -> None:
     left = [2]
     answered: list[str | None] = []

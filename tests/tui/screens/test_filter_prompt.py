@@ -23,6 +23,7 @@ def told(app) -> str:
     return "\n".join(screen_text(app).splitlines()[-3:])
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40), (60, 16)], (60, 16)))
 async def test_the_line_above_helps_with_what_is_typed(tmp_path, size):
     root = project(tmp_path, {"suites/a.yaml": TAGS})
@@ -47,6 +48,7 @@ async def test_the_line_above_helps_with_what_is_typed(tmp_path, size):
         await until(lambda: "filter: failed" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_saved_filters_are_offered_first(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("f", *"mine=refund", "enter")
@@ -96,6 +98,7 @@ async def test_marks_are_counted_at_the_top(tmp_path, place):
         await until(lambda: "marked" not in screen_text(app), pilot)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("key", ["slash", "f"])
 async def test_what_is_typed_takes_the_place_of_what_was_asked_before(tmp_path, key):
     root = project(tmp_path, {"suites/a.yaml": TAGS})

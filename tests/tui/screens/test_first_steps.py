@@ -90,6 +90,7 @@ async def test_an_empty_folder_says_what_it_looks_for_and_writes_a_first_suite(t
         assert "scripted" in (tmp_path / "tui_eval.yaml").read_text()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(60, 16), (80, 24)], (60, 16)))
 async def test_a_first_suite_takes_the_agent_that_is_typed(tmp_path, size):
     async with running_app(tmp_path, size) as (app, pilot):
@@ -107,6 +108,7 @@ async def test_a_first_suite_takes_the_agent_that_is_typed(tmp_path, size):
         assert '{type: nao, url: "http://localhost:5005"}' in (tmp_path / "tui_eval.yaml").read_text()
 
 
+@pytest.mark.real
 async def test_a_first_suite_beside_a_configuration_asks_its_agent(tmp_path):
     (tmp_path / "tui_eval.yaml").write_text("agents:\n  mine: {type: echo}\n")
     async with running_app(tmp_path) as (app, pilot):
@@ -135,6 +137,7 @@ async def test_a_problem_in_the_configuration_stands_in_the_tree_and_opens(tmp_p
         assert opened and opened[0][0].name == "tui_eval.yaml" and opened[0][1] == 2
 
 
+@pytest.mark.real
 async def test_a_filter_has_a_name_and_comes_back(tmp_path):
     root = project(tmp_path)
     async with running_app(root) as (app, pilot):
@@ -181,6 +184,7 @@ async def test_what_was_said_can_be_read_again(tmp_path):
         assert "Log" in screen_text(app)
 
 
+@pytest.mark.real
 async def test_the_notify_command_runs_when_nobody_looks(tmp_path, monkeypatch):
     root = project(tmp_path)
     config = tmp_path / "config" / "tui-eval"
@@ -198,6 +202,7 @@ async def test_the_notify_command_runs_when_nobody_looks(tmp_path, monkeypatch):
     assert os.path.exists(said)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(60, 16), (40, 10)], (40, 10)))
 async def test_a_small_terminal_keeps_names_and_outcomes(tmp_path, size):
     root = project(tmp_path)

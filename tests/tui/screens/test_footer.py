@@ -98,6 +98,7 @@ async def good(scene: Scene, root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", mostly_real(SUITES, "never ran", "on one of several"))
 async def test_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     await good(SUITES[name], tmp_path, monkeypatch)

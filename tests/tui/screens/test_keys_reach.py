@@ -55,6 +55,7 @@ async def go(place: str, app, pilot, run) -> None:
     await rested(pilot)
 
 
+@pytest.mark.real
 @pytest.mark.usually(2)
 @pytest.mark.parametrize("place", PLACES)
 async def test_each_key_does_its_action(tmp_path, place, monkeypatch):

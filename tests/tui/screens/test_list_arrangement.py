@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import FakeEngine, LiveRun, project
 from tui_eval.model import Outcome
@@ -99,6 +101,7 @@ def kept_waiting(monkeypatch, kind):
     return begun
 
 
+@pytest.mark.real
 async def test_what_a_thread_arranges_is_not_begun_anew_with_each_case_that_goes_on(tmp_path, monkeypatch):
     """On a busy machine it would be ready when the run is: until then none of its failures had come into the list."""
     root = project(tmp_path)
@@ -119,6 +122,7 @@ async def test_what_a_thread_arranges_is_not_begun_anew_with_each_case_that_goes
         run.finish()
 
 
+@pytest.mark.real
 async def test_the_rows_of_a_large_run_are_made_once_whatever_goes_on_meanwhile(tmp_path, monkeypatch):
     """They were made anew with news of the run, and once more for every case that was not there yet: the list came
     later than the panes, and said that the run was starting."""
@@ -202,6 +206,7 @@ async def test_what_is_in_sight_of_many_cases_says_at_once_how_a_run_came_out(tm
         assert "reading" not in screen_text(app)
 
 
+@pytest.mark.real
 async def test_the_grid_does_not_make_the_rows_of_many_cases_while_keys_wait(tmp_path, monkeypatch):
     root = project(tmp_path)
     monkeypatch.setattr(list_arrangement, "MANY", 2)
@@ -218,6 +223,7 @@ async def test_the_grid_does_not_make_the_rows_of_many_cases_while_keys_wait(tmp
         await until(lambda: "reading" not in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_the_head_of_a_rerun_counts_what_has_ended_whenever_the_rows_are_made(tmp_path, monkeypatch):
     """It counted rows: there were none yet (`of 0 ✓0 ✗0`), or they were redrawn seconds after the run had gone on."""
     root = project(tmp_path)

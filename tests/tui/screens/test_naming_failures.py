@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import FakeEngine, project
 from tests.tui.screens.test_runs_screen import SIZES, sees, to_runs, write_runs
@@ -49,6 +51,7 @@ class NamingEngine(FakeEngine):
         self.facts |= {"done": 2, "ended": True}
 
 
+@pytest.mark.real
 @SIZES
 async def test_the_price_is_said_and_asked_for_and_the_names_are_shown(tmp_path, size):
     root = project(tmp_path)
@@ -88,6 +91,7 @@ async def test_it_is_stopped_by_the_same_key(tmp_path):
         assert len(engine.named) == 1 and "names failures" not in screen_text(app)
 
 
+@pytest.mark.real
 async def test_how_far_it_is_is_seen_again_when_the_screen_was_left(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["failed", "passed", "error"])

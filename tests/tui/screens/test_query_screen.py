@@ -74,6 +74,7 @@ async def test_rows_stand_in_the_table_and_may_be_compared(project: Path, size: 
         await sees(pilot, "3 rows in")
 
 
+@pytest.mark.real
 async def test_an_error_shows_the_words_of_duckdb_and_puts_the_cursor_there(project: Path) -> None:
     app = host(project, with_query(RETOLD, WRONG))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -143,6 +144,7 @@ def test_what_was_tried_comes_back_the_next_time(tmp_path: Path, monkeypatch: py
     assert ProjectMemory(tmp_path).queries == ["select 2", "select 1"]
 
 
+@pytest.mark.real
 async def test_without_a_database_it_says_why(tmp_path: Path) -> None:
     app = host(tmp_path, with_query(RETOLD, WRONG))
     (tmp_path / "tui_eval.yaml").write_text("{}\n")
@@ -200,6 +202,7 @@ def failed_query(rows: list[dict[str, Any]] | None) -> Attempt:
     return made
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 async def test_a_failing_expected_query_shows_duckdbs_words_its_place_and_the_answers_rows(
     project: Path, size: tuple[int, int]
@@ -215,6 +218,7 @@ async def test_a_failing_expected_query_shows_duckdbs_words_its_place_and_the_an
         assert screen.content.case is None or screen.place_to_edit() is None or screen.place_to_edit()
 
 
+@pytest.mark.real
 async def test_without_rows_it_says_so(project: Path) -> None:
     app = host(project, failed_query(None))
     async with app.run_test(size=(80, 24)) as pilot:

@@ -27,6 +27,7 @@ async def opened(app, pilot):
     return app.screen
 
 
+@pytest.mark.real
 async def test_panes_show_what_running_cases_say(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -47,6 +48,7 @@ async def test_panes_show_what_running_cases_say(tmp_path):
         run.finish()
 
 
+@pytest.mark.real
 async def test_one_pane_at_a_time_on_a_small_screen(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -65,6 +67,7 @@ async def test_one_pane_at_a_time_on_a_small_screen(tmp_path):
         run.finish()
 
 
+@pytest.mark.real
 async def test_pin_zoom_and_follow(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -119,6 +122,7 @@ async def test_failures_float_up_until_i_is_pressed(tmp_path):
         await until(lambda: [e.name for e in screen.shown_entries()][:2] == ["case 0", "case 5"], pilot)
 
 
+@pytest.mark.real
 async def test_what_has_begun_is_listed_at_once_where_all_was_folded_as_waiting(tmp_path, monkeypatch):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -139,6 +143,7 @@ async def test_what_has_begun_is_listed_at_once_where_all_was_folded_as_waiting(
         assert pauses.pop() == REORDER, "listed cases do not jump"
 
 
+@pytest.mark.real
 async def test_d_opens_what_made_it_fail_and_h_the_history(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -235,6 +240,7 @@ async def test_growing_text_repaints_only_new_cells(tmp_path):
         run.finish()
 
 
+@pytest.mark.real
 async def test_a_thousand_cases_are_drawn_as_seen(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, [f"n{number}" for number in range(1000)])
@@ -250,6 +256,7 @@ async def test_a_thousand_cases_are_drawn_as_seen(tmp_path):
         run.finish()
 
 
+@pytest.mark.real
 async def test_the_head_says_which_tool_is_at_work_and_for_how_long(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
@@ -307,6 +314,7 @@ async def test_an_agent_that_waits_for_the_person_calls_them(tmp_path):
         run.finish()
 
 
+@pytest.mark.real
 async def test_a_paused_run_says_how_it_goes_on(tmp_path):
     root = project(tmp_path)
     async with running_app(root) as (app, pilot):

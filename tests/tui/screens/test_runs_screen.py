@@ -69,6 +69,7 @@ async def sees(app, pilot, *texts: str) -> None:
         raise AssertionError(f"not on the screen: {texts}\n{screen_text(app)}") from None
 
 
+@pytest.mark.real
 @SIZES
 async def test_runs_show_figures_and_open_an_example_of_a_failure(tmp_path, size):
     root = project(tmp_path)
@@ -100,6 +101,7 @@ async def test_enter_opens_the_run_and_escape_comes_back(tmp_path):
         assert isinstance(app.screen, RunsScreen)
 
 
+@pytest.mark.real
 async def test_search_opens_the_case_at_the_turn(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["failed", "passed", "error"])
@@ -118,6 +120,7 @@ async def test_search_opens_the_case_at_the_turn(tmp_path):
         await sees(app, pilot, "No transcript of it holds")
 
 
+@pytest.mark.real
 async def test_search_in_all_runs_and_back_in_one(tmp_path, monkeypatch):
     root = project(tmp_path)
     folders = write_runs(root, ["failed", "passed", "error"], ["passed", "passed", "failed"])
@@ -163,6 +166,7 @@ def test_a_search_through_all_runs_can_be_ended(tmp_path):
     assert told[0] == (0, 2) and told[-1] == (1, 2)
 
 
+@pytest.mark.real
 async def test_deleting_asks_and_only_marked_runs_go(tmp_path):
     root = project(tmp_path)
     folders = write_runs(root, ["passed"] * 3, ["passed"] * 3, ["failed"] * 3)
@@ -444,6 +448,7 @@ async def test_a_wide_grid_with_many_scores_keeps_its_tests_and_says_which_colum
         await until(lambda: " of 9" not in screen_text(app), pilot, 5)
 
 
+@pytest.mark.real
 async def test_nothing_is_sent_while_nothing_happens(tmp_path, monkeypatch):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
@@ -480,6 +485,7 @@ async def test_hostile_names_are_pictures_on_every_screen(tmp_path, size):
         clean()
 
 
+@pytest.mark.real
 @SIZES
 async def test_search_again_from_the_results_a_result_is_one_step(tmp_path, size):
     root = project(tmp_path)
@@ -648,6 +654,7 @@ async def test_a_damaged_run_stands_in_the_list_and_can_be_deleted(tmp_path, siz
         assert "1 damaged" not in screen_text(app) and broken.name not in screen_text(app)
 
 
+@pytest.mark.real
 async def test_a_reading_begun_before_a_deletion_does_not_bring_the_run_back(tmp_path, monkeypatch):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
@@ -699,6 +706,7 @@ def write_suite_run(root, run_id, suite, outcome: Outcome = "passed"):
     return folder
 
 
+@pytest.mark.real
 async def test_c_takes_the_run_before_it_of_the_same_cases(tmp_path):
     root = project(tmp_path)
     first, last = write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
@@ -714,6 +722,7 @@ async def test_c_takes_the_run_before_it_of_the_same_cases(tmp_path):
         )
 
 
+@pytest.mark.real
 async def test_marks_are_gone_when_they_were_compared(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
@@ -726,6 +735,7 @@ async def test_marks_are_gone_when_they_were_compared(tmp_path):
         assert not screen.marks and "marked" not in screen_text(app)
 
 
+@pytest.mark.real
 @SIZES
 async def test_plots_are_of_the_same_suites_until_s_asks_for_all(tmp_path, size):
     root = project(tmp_path)
@@ -742,6 +752,7 @@ async def test_plots_are_of_the_same_suites_until_s_asks_for_all(tmp_path, size)
         await sees(app, pilot, "2 runs, oldest at the left")
 
 
+@pytest.mark.real
 async def test_large_plots_begin_at_their_top_wherever_the_figures_were(tmp_path):
     root = project(tmp_path)
     write_runs(root, *[["failed", "passed", "error"]] * 3)
@@ -756,6 +767,7 @@ async def test_large_plots_begin_at_their_top_wherever_the_figures_were(tmp_path
         assert screen.detail.scroll_offset.y == 0
 
 
+@pytest.mark.real
 async def test_a_run_that_is_damaged_since_it_was_listed_says_so_and_what_to_do(tmp_path):
     root = project(tmp_path)
     (folder,) = write_runs(root, ["failed", "passed", "error"])

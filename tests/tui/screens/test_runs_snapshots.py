@@ -109,6 +109,7 @@ async def to_runs(app, pilot) -> None:
     await rested(pilot)
 
 
+@pytest.mark.real
 @SIZES
 def test_runs(snap_compare, root, size):
     app = app_of(root)
@@ -121,6 +122,7 @@ def test_runs(snap_compare, root, size):
     assert snap_compare(app, terminal_size=size, run_before=before)
 
 
+@pytest.mark.real
 @SIZES
 def test_figures(snap_compare, root, size):
     app = app_of(root)
@@ -154,6 +156,7 @@ def test_compare(snap_compare, root, size, place):
     assert snap_compare(app, terminal_size=size, run_before=before)
 
 
+@pytest.mark.real
 @SIZES
 def test_grid(snap_compare, root, size):
     app = app_of(root)

@@ -19,6 +19,7 @@ from tui_eval.tui.terminal import editor
 SIZES = pytest.mark.parametrize("size", mostly_real([(80, 24), (60, 16)], (60, 16)))
 
 
+@pytest.mark.real
 @SIZES
 async def test_settings_are_shown_edited_and_hold_at_once(tmp_path, monkeypatch, size):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -117,6 +118,7 @@ async def test_the_palette_tells_keys_and_cases_apart(tmp_path, size):
         await until(lambda: "The theme: other colours" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 @SIZES
 async def test_help_begins_with_the_place_and_cuts_no_words(tmp_path, size):
     async with running_app(project(tmp_path), size) as (app, pilot):

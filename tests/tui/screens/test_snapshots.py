@@ -38,6 +38,7 @@ def test_suites(snap_compare, root, size):
     assert snap_compare(app, terminal_size=size, run_before=before)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 def test_finished_run(snap_compare, root, size):
     run = LiveRun(root, NAMES, attempts=3)

@@ -291,6 +291,7 @@ async def test_an_agent_that_fails_in_the_second_turn(tmp_path: Path, step: str,
         assert "ended: error" in text and words in text and "fine" in text and "begin" in text
 
 
+@pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize("key", ["question_mark", "l"])
 async def test_a_turn_that_ends_behind_help_or_the_log_is_seen_afterwards(tmp_path: Path, key: str) -> None:

@@ -132,6 +132,7 @@ def test_bytes_that_are_no_utf_8_are_shown_as_such_where_one_types(terminal):
     assert app.wait() == 143 and restored(app)
 
 
+@pytest.mark.real
 def test_without_a_terminal_it_says_what_to_use(tmp_path):
     project(tmp_path)
     code = START.replace("{extra}", "")
@@ -162,6 +163,7 @@ def test_it_says_what_is_no_terminal(tmp_path, redirected, said):
         app.close()
 
 
+@pytest.mark.real
 def test_a_dumb_terminal_is_told(terminal):
     app = terminal(TERM="dumb")
     assert app.wait() == 4 and b"TERM is dumb" in app.output and b"\x1b" not in app.output

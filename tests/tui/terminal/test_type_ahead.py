@@ -52,6 +52,7 @@ async def test_an_answer_typed_with_its_question_answers_it(tmp_path):
         assert isinstance(app.screen, RunsScreen) and not app.screen.lines
 
 
+@pytest.mark.real
 async def test_two_questions_in_a_row_are_about_two_runs(tmp_path):
     root = project(tmp_path)
     folders = write_runs(root, ["passed"] * 3, ["passed"] * 3, ["failed"] * 3)
@@ -115,6 +116,7 @@ async def test_what_is_typed_during_a_thread_s_answer_waits_for_it(tmp_path, mon
         assert app.screen.only == "changed" and all(folder.exists() for folder in folders)
 
 
+@pytest.mark.real
 async def test_an_answer_that_never_comes_does_not_keep_the_keys(tmp_path, monkeypatch):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)
@@ -143,6 +145,7 @@ async def test_searching_and_opening_in_one_breath(tmp_path):
         assert app.screen.tab_shown == 1 and app.screen.content.attempt is not None
 
 
+@pytest.mark.real
 async def test_from_the_runs_to_two_transcripts_in_one_breath(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["passed"] * 3, ["failed"] * 3)

@@ -112,6 +112,7 @@ async def test_nothing_that_is_agreed_to_is_hidden(tmp_path, size):
         assert "…" not in shown.partition("things:")[2]
 
 
+@pytest.mark.real
 @SIZES
 async def test_wide_characters_keep_the_columns(tmp_path, size):
     suite = f"agent: offline\ntest_cases:\n  - {{name: '{WIDE * 4}', input: x, expected: {{should_contain: [x]}}}}\n"
@@ -205,6 +206,7 @@ def test_a_problem_of_the_configuration_is_said_beside_its_count(width: int):
     assert len(said) <= width
 
 
+@pytest.mark.real
 def test_the_start_imports_no_screen_that_is_not_shown():
     code = "import sys, tui_eval.cli, tui_eval.commands.open_app, tui_eval.tui.app; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -217,6 +219,7 @@ def test_the_start_imports_no_screen_that_is_not_shown():
         assert late not in loaded, late
 
 
+@pytest.mark.real
 async def test_the_grid_of_a_finished_run(tmp_path):
     from tests.support.live_run import FakeEngine
     from tui_eval.store.writer import PlannedCase

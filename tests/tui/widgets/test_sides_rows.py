@@ -88,6 +88,7 @@ async def test_the_rows_of_two_attempts_are_compared_in_one_table(
         await sees(pilot, "20.0→40.0")
 
 
+@pytest.mark.real
 async def test_answers_without_rows_show_their_transcripts(tmp_path: Path) -> None:
 
     root = project(tmp_path)

@@ -107,6 +107,7 @@ FILES = [
 ]  # fmt: skip
 
 
+@pytest.mark.real
 def test_values_that_a_script_s_file_saw(tmp_path: Path) -> None:
     for name, source, _ in FILES:
         (tmp_path / name).write_text(source)

@@ -252,6 +252,7 @@ module.exports.named = (output) => output.length > 2;
 """
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_scripts_in_files_and_transforms(services: JudgeServices) -> None:
     (services.root / "check.py").write_text(CHECK_PY)
@@ -335,6 +336,7 @@ async def test_transforms_of_provider_and_test_come_first(services: JudgeService
     assert empty.outcome == "error"
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_pattern_without_end_is_an_error_and_stops_nothing(services: JudgeServices) -> None:
     javascript = JavaScriptHost(processes=1, time_limit=0.5)

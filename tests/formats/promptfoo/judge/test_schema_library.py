@@ -39,6 +39,7 @@ def test_formats_are_the_same_where_somebody_has_imported_all_of_it_before() -> 
     assert {"date-time", "email", "uri", "duration"} < set(formats)
 
 
+@pytest.mark.real
 def test_hidden_they_are_not_imported_by_other_programs(tmp_path: Path) -> None:
     """As Ray's own processes are started."""
     hidden = tmp_path / "hidden"

@@ -92,6 +92,7 @@ def test_what_is_no_script_has_no_line(source: str) -> None:
     assert returned_at(source, ".py", None, False).number == 0
 
 
+@pytest.mark.real
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_verdict_says_where_it_was_returned(services: JudgeServices) -> None:
     root = Path(services.root)

@@ -74,6 +74,7 @@ async def test_vars_made_by_python(make: Make, tmp_path: Path, hosts: tuple[Pyth
     assert "needs trust" in (await rendered(untrusted, tmp_path, hosts, False))[0]
 
 
+@pytest.mark.real
 @node_needed
 async def test_vars_and_filters_made_by_javascript(
     make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
@@ -186,6 +187,7 @@ async def test_prompts_made_by_javascript(
     assert found[3] == "p.js:gone: Error: p.js must export a function gone"
 
 
+@pytest.mark.real
 @node_needed
 @pytest.mark.parametrize(
     ("name", "text"),
@@ -280,6 +282,7 @@ tests:
     assert len({c.case_id for c in suite.cases}) == 6
 
 
+@pytest.mark.real
 def test_transform_of_vars_by_files(make: Make) -> None:
     text = HEAD + "tests: [{vars: {q: a}, options: {transformVars: 'file://%s'}}]"
     code = "def get_transform(vars, context):\n    return {'q': vars['q'] + 'p'}\ndef other(vars, context):\n    return {'o': 1}\n"
@@ -402,6 +405,7 @@ export default class Mine {
 """
 
 
+@pytest.mark.real
 @node_needed
 def test_tests_name_a_provider_by_what_its_class_calls_itself(make: Make) -> None:
     text = """

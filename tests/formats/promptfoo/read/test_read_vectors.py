@@ -105,6 +105,7 @@ def test_tests_of_files(folder: Path, form: str, monkeypatch: pytest.MonkeyPatch
 GENERATED = [json.loads(line) for line in (VECTORS / "promptfoo_tests.jsonl").read_text("utf-8").splitlines()]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("form", ["as_string", "as_array"])
 def test_files_made_by_rule(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables, JSON, JSONL and YAML with all special columns, cells and ways of quoting, as 0.121.20 reads them."""

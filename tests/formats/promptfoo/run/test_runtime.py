@@ -98,6 +98,7 @@ async def test_a_row_that_does_not_ask_is_still_part_of_its_conversation(tmp_pat
     assert [a.response_text for a in attempts if a.vars["q"] == "b"] == ["a>a;b", "a>a;b"]
 
 
+@pytest.mark.real
 async def test_a_conversation_hands_on_answers_as_they_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ def call_api(prompt, options, context):
 """
 
 
+@pytest.mark.real
 async def test_a_conversation_goes_by_column_and_goes_on_after_an_error(tmp_path: Path) -> None:
     """As promptfoo 0.121.20 runs it: what is no answer at all leaves no row, an answer that is an error does."""
     root = suite(
@@ -362,6 +364,7 @@ async def test_a_resumed_comparison_has_all_columns(tmp_path: Path) -> None:
     reader.close()
 
 
+@pytest.mark.real
 async def test_one_column_run_again_is_compared_with_the_others(tmp_path: Path) -> None:
     root = suite(tmp_path, COMPARED)
     active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]))
@@ -740,6 +743,7 @@ tests:
 """
 
 
+@pytest.mark.real
 async def test_what_scripts_see_of_the_prompt_and_the_test(tmp_path: Path) -> None:
     """As promptfoo 0.121.20 shows them to a provider and to assertions that print what they get."""
     provider = "def call_api(prompt, options, context):\n    return {'output': [options, context]}\n"
@@ -824,6 +828,7 @@ async def test_files_of_assertions_are_read_as_by_promptfoo(tmp_path: Path) -> N
         assert [attempt.outcome for attempt in attempts] == ["passed"]
 
 
+@pytest.mark.real
 async def test_a_providers_transform_is_told_no_metadata_by_promptfoo(tmp_path: Path) -> None:
     root = suite(
         tmp_path,

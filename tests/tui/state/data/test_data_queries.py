@@ -78,6 +78,7 @@ def test_the_query_is_run_and_one_line_says_what_went_wrong(
     assert found[0] == blame and words in found[1] and "\n" not in found[1]
 
 
+@pytest.mark.real
 def test_dates_of_the_agents_query_are_compared_as_dates(project: Path) -> None:
     (project / "data" / "days.csv").write_text("id,day\n1,2024-01-31\n2,2024-02-29\n")
     one = asked(project, [{"id": 1, "day": "2024-01-31"}], "SELECT id, day FROM days WHERE id = 1")
@@ -110,6 +111,7 @@ def test_without_a_database_the_record_may_say_it() -> None:
     assert line_of(one) == ("query", "its query is wrong: row count: 3 vs 2; the answer has its rows")
 
 
+@pytest.mark.real
 def test_what_cannot_be_run_is_concluded_from_the_record_as_in_reports(project: Path) -> None:
     one = asked(project, WRONG_ROWS, f"SELECT 1; {WRONG}")
     one.attempt.data.comparison = "row 1 differs"  # type: ignore[union-attr]
@@ -187,6 +189,7 @@ def test_the_same_query_written_otherwise_stands_there_once() -> None:
     assert block.label == "both" and plain(block.lines()[0]) == "SELECT"
 
 
+@pytest.mark.real
 async def test_what_the_query_refutes_is_not_said_of_the_rows(project: Path, tmp_path: Path) -> None:
     every = "select status, sum(amount) as total from orders group by status order by 1"
     expected: Rows = [{"status": "lost", "total": 5}, *RIGHT_ROWS]
@@ -218,6 +221,7 @@ async def test_the_line_stands_above_the_rows_and_s_shows_both(
         await until(pilot, lambda: "group by" in screen_text(app))
 
 
+@pytest.mark.real
 async def test_in_few_rows_and_columns_the_step_that_went_wrong_is_said_first(
     project: Path, tmp_path: Path
 ) -> None:
@@ -228,6 +232,7 @@ async def test_in_few_rows_and_columns_the_step_that_went_wrong_is_said_first(
         await sees(pilot, "SQL retold wrongly: its query gives the right rows\n")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 async def test_of_a_query_of_the_agents_that_fails_candidates_line_and_caret_are_shown(
     project: Path, tmp_path: Path, size: tuple[int, int]
@@ -258,6 +263,7 @@ def test_a_mistake_without_which_the_query_is_right_is_said(project: Path) -> No
     assert blame == "query" and "it sorts by total ascending (descending, it gives the expected rows)" in line
 
 
+@pytest.mark.real
 async def test_a_right_answer_that_is_not_from_its_query_is_said_quietly(
     project: Path, tmp_path: Path
 ) -> None:
@@ -316,6 +322,7 @@ async def test_both_queries_stand_in_the_room_that_is_left_though_not_all_of_the
 TIED = "the expected query's LIMIT cuts through ties: 3 rows share amount=10, any of them is right"
 
 
+@pytest.mark.real
 def test_others_of_the_rows_that_tie_at_the_limit_are_not_blamed(project: Path) -> None:
     (project / "data" / "orders.csv").write_text("status,amount\nopen,10\npaid,10\nlost,10\n")
     sql = "select status, amount from orders order by amount limit 1"

@@ -311,6 +311,7 @@ async def test_a_group_says_its_cause_once_and_a_flaky_row_how_often_it_passed(t
         assert all("lacks" not in line_with(app, f"✗ {name}") for name in names[:2])
 
 
+@pytest.mark.real
 async def test_keys_on_the_line_of_a_test_act_on_all_its_rows(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, [])

@@ -129,6 +129,7 @@ async def test_folders_of_many_cases_fold_and_unfold(tmp_path, monkeypatch):
         await until(lambda: "refund is approved" in screen_text(app), pilot)
 
 
+@pytest.mark.real
 async def test_next_and_previous_go_through_the_models_of_one_agent(tmp_path):
     from tests.support.live_run import FakeEngine
     from tui_eval.store.writer import PlannedCase
@@ -229,6 +230,7 @@ async def test_another_order_is_seen_from_its_top_and_the_tree_comes_back_where_
         assert cases.current_entry.name == "blue 29" and cases.cursor == 0
 
 
+@pytest.mark.real
 async def test_the_live_run_of_a_project_that_has_runs_is_its_newest(tmp_path):
     root = project(tmp_path)
     LiveRun(root, NAMES).all_done(["passed"] * 4)
@@ -244,6 +246,7 @@ async def test_the_live_run_of_a_project_that_has_runs_is_its_newest(tmp_path):
         assert isinstance(app.screen, RunScreen)
 
 
+@pytest.mark.real
 async def test_a_run_at_work_goes_before_newer_ones_that_have_ended(tmp_path):
     root = project(tmp_path)
     running = LiveRun(root, NAMES)
@@ -255,6 +258,7 @@ async def test_a_run_at_work_goes_before_newer_ones_that_have_ended(tmp_path):
         running.finish()
 
 
+@pytest.mark.real
 async def test_a_flaky_case_of_the_past_says_how_many_passed(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, ["refund is approved"], attempts=3)

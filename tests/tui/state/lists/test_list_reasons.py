@@ -72,6 +72,7 @@ def test_the_detail_of_suites_gives_the_short_reason():
     assert 'has "peanut"' in told and why not in told
 
 
+@pytest.mark.real
 async def test_a_name_with_its_prompt_takes_the_columns_that_stand_free(tmp_path):
     root = project(tmp_path, {"promptfooconfig.yaml": PROMPTS})
     async with running_app(root, (80, 24)) as (app, pilot):
@@ -83,6 +84,7 @@ async def test_a_name_with_its_prompt_takes_the_columns_that_stand_free(tmp_path
         )
 
 
+@pytest.mark.real
 async def test_a_suite_and_a_folder_name_what_does_not_pass(tmp_path):
     root = project(tmp_path)
     LiveRun(root, ["refund is approved", "greets by name"]).all_done(["failed", "passed"])

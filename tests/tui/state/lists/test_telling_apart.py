@@ -276,6 +276,7 @@ def test_different_rows_of_a_test_with_variables_are_never_called_the_same(data:
         assert together(one, rows) != together(other, rows)
 
 
+@pytest.mark.real
 @given(st.data())
 def test_different_rows_of_a_test_are_never_called_the_same(data: st.DataObject):
     models = data.draw(st.lists(st.sampled_from(["a", "b c", "c", "a · b"]), min_size=1, unique=True))

@@ -71,6 +71,7 @@ def test_words(planned: list[Planned], lanes: int, words: str) -> None:
     assert estimate(planned, lanes).words == words
 
 
+@pytest.mark.real
 def test_ten_thousand_cases_are_gone_through_once() -> None:
     planned = [Planned([past(0.01)], 1, [ANY])] * 10_000
     found, calls = calls_of(lambda: estimate(planned, 8))
@@ -111,6 +112,7 @@ async def test_much_is_asked_about_once(tmp_path: Path, key: str) -> None:
         app.services.engines.own.live.finish()
 
 
+@pytest.mark.real
 async def test_what_a_scripted_agent_pretends_to_cost_asks_nobody(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / "agent.script.yaml").write_text("default: {say: hi, cost: 5}\n")

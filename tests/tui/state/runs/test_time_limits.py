@@ -147,6 +147,7 @@ def test_the_detail_tells_the_limit():
     assert any("time limit 30s" in text for _, text in describe_entry(entry, SYMBOLS, 112.0))
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40), (60, 16)], (60, 16)))
 async def test_the_list_tells_it_and_warns(tmp_path, size):
     root = project(tmp_path)
@@ -165,6 +166,7 @@ async def test_the_list_tells_it_and_warns(tmp_path, size):
         run.finish()
 
 
+@pytest.mark.real
 async def test_the_clocks_of_running_cases_go_on_in_suites(tmp_path, monkeypatch):
     root = project(tmp_path)
     run = LiveRun(root, ["refund is approved"])
