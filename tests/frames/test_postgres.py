@@ -11,13 +11,15 @@ import pytest
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames import postgres
 from tui_eval.frames.compare import compare
-from tui_eval.frames.sql import SqlError, SqlResult, execute
+from tui_eval.frames.sql import SqlError, SqlResult
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
     with pytest.raises(SqlError, match=r"pip install -e "):
-        execute(DatabaseSpec("p", "postgres", url="postgresql://localhost/x"), "SELECT 1")
+        postgres.execute(
+            DatabaseSpec("p", "postgres", url="postgresql://localhost/x"), "SELECT 1", timeout=30
+        )
 
 
 def test_numeric_text_becomes_exact_decimals() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from tests.support.ports import free_port
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.compare import compare
 from tui_eval.frames.difference import align
-from tui_eval.frames.sql import SqlError, execute, execute_all, rows, schema_text
+from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows, schema_text
 
 pytestmark = pytest.mark.real
 
@@ -325,11 +326,48 @@ def test_every_kind_of_query_is_run(server: DatabaseSpec, sql: str, count: int) 
     assert execute(server, sql).frame.height == count
 
 
-def test_a_query_is_stopped(server: DatabaseSpec) -> None:
+def test_a_query_is_stopped_here_and_on_the_server(server: DatabaseSpec) -> None:
     cancel = threading.Event()
     threading.Timer(0.3, cancel.set).start()
-    with pytest.raises(SqlError, match="canceling statement"):
+    with pytest.raises(SqlError, match="cancelled"):
         execute(server, "SELECT pg_sleep(60)", timeout=120, cancel=cancel)
+    end = time.monotonic() + 30
+    runs = "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE '%sleep(60)%' AND pid <> pg_backend_pid()"
+    while execute(server, runs).frame.item():
+        assert time.monotonic() < end, "the query goes on"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT repeat('x', 1000000) || i AS t FROM generate_series(1, 1500) i",
+        "SELECT repeat('x', 700000000) AS t",
+        "SELECT repeat('x', 1000000) || i AS t FROM generate_series(1, 100) i",
+        "SELECT i, ARRAY[i, i] AS a FROM generate_series(1, 1000000) i",
+    ],
+)
+def test_rows_have_a_limit_of_memory_and_none_of_it_is_ours(server: DatabaseSpec, sql: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(SqlError, match=r"^the query needs more than 64 MB of memory$"):
+        execute(server, sql, timeout=120, memory_mb=64)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB
+    assert execute(server, "SELECT count(*) AS n FROM orders").frame.item() == 2
+
+
+def test_many_queries_have_each_its_rows_or_its_error(server: DatabaseSpec) -> None:
+    queries = ["SELECT 1 AS a", "SELECT nope", "SELECT generate_series(1, 1000) AS n"]
+    one, two, three = execute_all(server, queries, timeout=5, limit=2)
+    assert isinstance(one, SqlResult) and isinstance(three, SqlResult)
+    assert (one.frame.rows(), str(two), three.frame.rows()) == (
+        [(1,)],
+        'column "nope" does not exist',
+        [(1,), (2,)],
+    )
+    away = msgspec.structs.replace(server, url="postgresql://tester@127.0.0.1:1/postgres")
+    assert ["cannot be reached" in str(said) for said in execute_all(away, queries, timeout=5, limit=2)] == [
+        True
+    ] * 3
 
 
 def test_names_are_those_of_the_schema(server: DatabaseSpec) -> None:

@@ -223,14 +223,11 @@ class RunContext(Hosts):
         once in this run is not tried again."""
         if (name, query) in self._tried:
             return
-        from tui_eval.frames.sql import SqlError, execute, execute_all
+        from tui_eval.frames.sql import SqlError, execute_all
 
         spec, seconds = self._database(name), min(limit, _SQL_TIMEOUT)
 
         def first() -> None:
-            if spec.type == "postgres":
-                execute(spec, query, timeout=seconds)
-                return
             for found in execute_all(spec, [query], timeout=seconds, limit=1):
                 if isinstance(found, SqlError):
                     raise found

@@ -1,4 +1,7 @@
-"""PostgreSQL by ADBC, straight into Arrow (the `postgres` extra)."""
+"""PostgreSQL by ADBC, straight into Arrow (the `postgres` extra).
+
+Only for the process that may be killed (`sql_worker`): how many rows a server sends is not known.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import contextlib
 import datetime
 import json
 import re
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _PREFIX = re.compile(
     r"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to [^:]*: |Execution error [^:]*: )?(?:could not begin COPY: )?(?:ERROR: +)?"
 )
+
+_NO_MEMORY = re.compile(r"^ReadRecord failed at row \d+:$|^PQgetCopyData\(\) failed: out of memory$")
+"""What the driver says where this process may have no more; the server says it otherwise."""
 
 _AS_IT_IS = frozenset({
     "bigint", "boolean", "character", "character varying", "date", "double precision", "integer", "json", "jsonb",
@@ -72,16 +76,32 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
             cursor.execute("SET standard_conforming_strings = on")  # as queries are read here
             cursor.execute(f"SET statement_timeout = {max(1, int(timeout * 1000))}")
             connection.commit()
+            _end_with_us(cursor)
             try:
                 yield cursor
             finally:
                 connection.rollback()
-    except SqlError:
+    except (SqlError, MemoryError):
         raise
     except Exception as problem:
         said = _said(problem)
+        if _NO_MEMORY.search(said):
+            raise MemoryError from None
         # PostgreSQL ends a query by itself, and says so in its own words.
         raise (TooLate if "statement timeout" in said else SqlError)(said) from None
+
+
+def _end_with_us(cursor: Any) -> None:
+    """Have the server look, where it can (since 14, not on every system), whether who asked is still there: a query that
+    is stopped is stopped by ending this process."""
+    try:
+        cursor.execute(
+            "SELECT set_config(name, '500ms', false) FROM pg_settings WHERE name = 'client_connection_check_interval'"
+        )
+        arrived(cursor.fetch_arrow())
+        cursor.connection.commit()
+    except Exception:
+        cursor.connection.rollback()
 
 
 def _said(problem: Exception) -> str:
@@ -89,14 +109,14 @@ def _said(problem: Exception) -> str:
     return _PREFIX.sub("", one_line(problem).replace("got external error: ", ""))
 
 
-def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threading.Event | None) -> SqlResult:
+def execute(database: DatabaseSpec, sql: str, *, timeout: float, memory_mb: int = 1024) -> SqlResult:
     """Run one query in a read-only transaction with the server's own time limit (seconds).
 
     Raises:
         SqlError: one clear line.
     """
     query = _only_a_query(bare_statement(sql, keep_open=True))
-    with _cursor(database, timeout) as cursor, _Cancelling(cursor, cancel):
+    with _cursor(database, timeout) as cursor:
         lowered = _lower(cursor)
         try:
             _declare(cursor, query)
@@ -109,6 +129,8 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, cancel: threadi
                     f"{_said(problem)} (asked as {_READER}, as {lowered} is a superuser)"
                 ) from None
             raise
+        if frame.estimated_size() > memory_mb * 1024 * 1024:
+            raise SqlError(f"the query needs more than {memory_mb} MB of memory")
         frame.columns = columns.names
         frame, types = _meant(frame, columns.kinds)
     return SqlResult(columns.names, frame, _ordered(sql), types, renamed=columns.renamed, dialect="postgres")
@@ -441,29 +463,6 @@ def _places(numbers: list[Decimal]) -> int:
     return max((max(0, -int(number.as_tuple().exponent)) for number in numbers), default=0)
 
 
-class _Cancelling:
-    def __init__(self, cursor: Any, cancel: threading.Event | None) -> None:
-        self._cursor, self._cancel = cursor, cancel
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="sql-cancel", daemon=True)
-
-    def __enter__(self) -> None:
-        if self._cancel is not None:
-            self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        if self._cancel is not None:
-            self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._done.is_set():
-            if self._cancel is not None and self._cancel.is_set():
-                with contextlib.suppress(Exception):
-                    self._cursor.adbc_cancel()
-            time.sleep(0.02)
-
-
 def _ordered(sql: str) -> bool:
     try:
         import sqlglot
@@ -480,13 +479,13 @@ _SHORT = (
 """Whether a table's name alone means it."""
 
 
-def schema_text(database: DatabaseSpec) -> str:
+def schema_text(database: DatabaseSpec, timeout: float) -> str:
     """The tables with their columns and types, one line each.
 
     Raises:
         SqlError: it cannot be reached.
     """
-    with _cursor(database, 30) as cursor:
+    with _cursor(database, timeout) as cursor:
         cursor.execute(
             f"SELECT table_schema, table_name, column_name, data_type, {_SHORT} FROM information_schema.columns "
             "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') "

@@ -38,10 +38,6 @@ def execute(
     Raises:
         SqlError: one clear line: not a single SELECT, wrong SQL, no database, time or memory spent.
     """
-    if database.type == "postgres":
-        from tui_eval.frames import postgres
-
-        return postgres.execute(database, sql, timeout=timeout, cancel=cancel)
     said = sql_process.ask(database, sql, timeout, memory_mb, cancel)
     return _result_of(said, sql_process.frame_of(said))
 
@@ -54,15 +50,14 @@ def execute_all(
     `timeout` in seconds for each. Where the tables of all cannot be loaded together, each is run alone.
     """
     done = 0
-    if database.type != "postgres":
-        for said in sql_process.ask_many(database, queries, timeout, memory_mb, limit):
-            if said.unopened and said.kind in ("no database", "bad database"):
-                yield from [sql_process.error_of(said)] * (len(queries) - done)
-                return
-            if said.unopened:
-                break
-            done += 1
-            yield _result(said) if not said.error else sql_process.error_of(said)
+    for said in sql_process.ask_many(database, queries, timeout, memory_mb, limit):
+        if said.unopened and said.kind in ("no database", "bad database"):
+            yield from [sql_process.error_of(said)] * (len(queries) - done)
+            return
+        if said.unopened:
+            break
+        done += 1
+        yield _result(said) if not said.error else sql_process.error_of(said)
     for sql in queries[done:]:
         try:
             yield execute(database, sql, timeout=timeout, memory_mb=memory_mb)
@@ -118,8 +113,4 @@ def schema_text(database: DatabaseSpec) -> str:
     Raises:
         SqlError: the database cannot be opened.
     """
-    if database.type == "postgres":
-        from tui_eval.frames import postgres
-
-        return postgres.schema_text(database)
     return sql_process.ask(database, None, _SCHEMA_SECONDS, 1024, None).text

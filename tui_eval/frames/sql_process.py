@@ -156,10 +156,10 @@ class SqlWorker:
 
     @staticmethod
     def _lost(asked: QueryAsked) -> str:
-        return (
-            f"the process that executed the query ended: the query needs more than {asked.memory_mb} MB of "
-            f"memory, or database {asked.database.name!r} is damaged"
-        )
+        needs = f"the query needs more than {asked.memory_mb} MB of memory"
+        if asked.database.type == "postgres":
+            return needs
+        return f"the process that executed the query ended: {needs}, or database {asked.database.name!r} is damaged"
 
     def receive(self, asked: QueryAsked, cancel: threading.Event | None) -> QueryAnswered:
         """The next answer to the question that was put; raises as `ask` does."""

@@ -1,7 +1,7 @@
 """The process in which databases of a project are opened, loaded and queried: `python -m tui_eval.frames.sql_worker`.
 
 A project's database is not to be believed: a view of SQLite can be without end, a file can be made to bring a
-library down. Requests come one at a time on stdin, answers leave on stdout, each a length and MessagePack. The
+library down, a server's rows can be more than memory holds. Requests come one at a time on stdin, answers leave on stdout, each a length and MessagePack. The
 process ends when stdin does, whatever it is doing then.
 """
 
@@ -137,6 +137,9 @@ def answers(asked: QueryAsked) -> Iterator[QueryAnswered]:
     if asked.database.type == "sqlite":
         yield from _many_of_sqlite(asked)
         return
+    if asked.database.type == "postgres":
+        yield from _many_of_a_server(asked)
+        return
     with _memory(asked.memory_mb), contextlib.ExitStack() as stack:
         end = time.monotonic() + asked.timeout
         connections: list[duckdb.DuckDBPyConnection] = []
@@ -198,6 +201,23 @@ def _many_of_sqlite(asked: QueryAsked) -> Iterator[QueryAnswered]:
             yield _caught(asked, lambda sql=sql: one(sql))
 
 
+def _many_of_a_server(asked: QueryAsked) -> Iterator[QueryAnswered]:
+    """The answers of PostgreSQL, each on a connection of its own; none more where it cannot be reached."""
+    from tui_eval.frames import postgres
+
+    def one(sql: str) -> QueryAnswered:
+        result = postgres.execute(asked.database, sql, timeout=asked.timeout, memory_mb=asked.memory_mb)
+        return _packed(result, asked.limit)
+
+    for sql in asked.many:
+        with _memory(asked.memory_mb):
+            said = _caught(asked, lambda sql=sql: one(sql))
+        said.unopened = said.kind == "no database"
+        yield said
+        if said.unopened:
+            return
+
+
 def _one_of_many(connection: duckdb.DuckDBPyConnection, sql: str, asked: QueryAsked) -> QueryAnswered:
     query = only_a_select(sql)
     end = time.monotonic() + asked.timeout
@@ -206,6 +226,14 @@ def _one_of_many(connection: duckdb.DuckDBPyConnection, sql: str, asked: QueryAs
 
 
 def _alone(asked: QueryAsked) -> QueryAnswered:
+    if asked.database.type == "postgres":
+        from tui_eval.frames import postgres
+
+        if asked.sql is None:
+            return QueryAnswered(text=postgres.schema_text(asked.database, asked.timeout))
+        return _packed(
+            postgres.execute(asked.database, asked.sql, timeout=asked.timeout, memory_mb=asked.memory_mb)
+        )
     end = time.monotonic() + asked.timeout
     if asked.sql is None:
         return QueryAnswered(text=_schema_text(asked.database, asked.memory_mb, end, asked.timeout))
