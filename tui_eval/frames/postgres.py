@@ -28,7 +28,9 @@ _PREFIX = re.compile(
     r"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to [^:]*: |Execution error [^:]*: )?(?:could not begin COPY: )?(?:ERROR: +)?"
 )
 
-_NO_MEMORY = re.compile(r"^ReadRecord failed at row \d+:$|^PQgetCopyData\(\) failed: out of memory$")
+_NO_MEMORY = re.compile(
+    r"^ReadRecord failed at row \d+:$|^PQgetCopyData\(\) failed: out of memory$|^cannot allocate memory for"
+)
 """What the driver says where this process may have no more; the server says it otherwise."""
 
 _AS_IT_IS = frozenset({
@@ -80,7 +82,10 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
             try:
                 yield cursor
             finally:
-                connection.rollback()
+                with contextlib.suppress(
+                    Exception
+                ):  # where the connection is lost, why is what is to be said
+                    connection.rollback()
     except (SqlError, MemoryError):
         raise
     except Exception as problem:
