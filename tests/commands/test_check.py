@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.commands.conftest import Cli, Result
 from tui_eval.commands import check, expected_sql
+from tui_eval.frames import sql_process
 
 
 def test_vacuous_lists_what_passes_without_an_answer(cli: Cli, project: Path) -> None:
@@ -407,14 +409,6 @@ def test_what_will_need_trust_is_one_line_with_code_first_and_a_command_that_gra
     assert "trust: " not in cli("check", "--trust", "promptfooconfig.yaml").out
 
 
-class _Driver:
-    """A driver that reaches nothing."""
-
-    @staticmethod
-    def connect(url: str) -> Any:
-        raise OSError(f"could not connect to {url}: connection refused\nIs the server running?")
-
-
 def test_a_postgres_that_cannot_be_reached_is_one_note_and_no_wrong_query(
     cli: Cli, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -422,19 +416,27 @@ def test_a_postgres_that_cannot_be_reached_is_one_note_and_no_wrong_query(
     (shop / "nao_config.yaml").unlink()
     config = "databases:\n  shop: {type: postgres, url: 'postgresql://127.0.0.1:9/shop'}\n"
     (shop / "tui_eval.yaml").write_text(config)
-    driver = ModuleType("adbc_driver_postgresql")
-    vars(driver)["dbapi"] = _Driver
-    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", driver)
-    told = cli("check", ".")
-    assert told.code == 0, told.out
-    notes = [line for line in told.out.splitlines() if "cannot be reached" in line]
-    assert len(notes) == 1 and notes[0].endswith("(note)"), told.out
-    assert "cannot be tried here: database 'shop' cannot be reached: could not connect" in notes[0]
-    assert "does not execute" not in told.out
-    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    told = cli("check", ".")
-    assert told.code == 0 and "which needs the extra postgres" in told.out, told.out
-    assert "does not execute" not in told.out
+    (shop / "lib").mkdir()
+    driver = shop / "lib" / "adbc_driver_postgresql.py"
+    monkeypatch.setenv("PYTHONPATH", f"{driver.parent}:{os.environ.get('PYTHONPATH', '')}")
+    driver.write_text(
+        "class dbapi:\n    def connect(url):\n        raise OSError('IO: [libpq] Failed to connect: could not connect')\n"
+    )
+    sql_process.end_idle()  # its process has the driver of before
+    try:
+        told = cli("check", ".")
+        assert told.code == 0, told.out
+        notes = [line for line in told.out.splitlines() if "cannot be reached" in line]
+        assert len(notes) == 1 and notes[0].endswith("(note)"), told.out
+        assert "cannot be tried here: database 'shop' cannot be reached: could not connect" in notes[0]
+        assert "does not execute" not in told.out
+        driver.write_text("raise ImportError")
+        sql_process.end_idle()
+        told = cli("check", ".")
+        assert told.code == 0 and "which needs the extra postgres" in told.out, told.out
+        assert "does not execute" not in told.out
+    finally:
+        sql_process.end_idle()
 
 
 def test_progress_is_one_line_that_is_written_over_on_a_terminal(
