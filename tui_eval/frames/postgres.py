@@ -150,8 +150,8 @@ _REFUSED = re.compile(
     | pg_create_\w+ | pg_drop_\w+ | pg_copy_\w+ | pg_logical_\w+ | pg_replication_(?:origin|slot)_\w+ | pg_wal_replay_\w+
     | pg_backup_\w+ | pg_start_backup | pg_stop_backup | pg_stat_reset\w* | pg_stat_statements_reset | pg_log_\w+
     | pg_(?:try_)?advisory_\w+ | pg_notify | pg_export_snapshot | pg_import_\w+ | pg_execute_\w+
-    | dblink\w* | postgres_fdw_\w+ | http_(?:get|head|post|put|patch|delete)\w* | aws_(?:s3|lambda|commons)
-    | pg_authid | pg_shadow | query_to_xml\w* | cursor_to_xml\w* | ts_stat | ts_rewrite | crosstab\w* | connectby | xpath_table
+    | dblink\w* | postgres_fdw_\w+ | http_(?:get|head|post|put|patch|delete) | aws_(?:s3|lambda|commons)
+    | pg_authid | pg_shadow | query_to_xml\w* | cursor_to_xml\w* | ts_stat | ts_rewrite | crosstab(?:\d|N|_hash)? | connectby | xpath_table
     )(?![\w$])""",
     re.IGNORECASE | re.VERBOSE,
 )
