@@ -48,6 +48,12 @@ CREATE DOMAIN "Working day" AS day;
 CREATE DOMAIN numbers AS int[];
 CREATE DOMAIN document AS jsonb;
 CREATE FUNCTION hidden() RETURNS text LANGUAGE plpgsql AS $$BEGIN RETURN pg_read_file('/etc/hostname'); END$$;
+CREATE DOMAIN iso3 AS char(3);
+CREATE DOMAIN "Land" AS iso3;
+CREATE DOMAIN codes AS char(3)[];
+CREATE DOMAIN bits AS bit(3);
+CREATE TYPE pair AS (a int, b text);
+CREATE DOMAIN pairs AS pair;
 CREATE TYPE mood AS ENUM ('sad', 'happy');
 """
 
@@ -159,6 +165,13 @@ def test_quotients_are_numbers(server: DatabaseSpec, sql: str, right: float | No
         ("'infinity'::day", "infinity", None),
         ("ARRAY[1, 2]::numbers", [1, 2], [2, 1]),
         ("""'{"a": 1}'::document""", {"a": 1}, {"a": 2}),
+        ("'DEU'::iso3", "DEU", "D"),
+        ("""'DEU'::"Land\"""", "DEU", "D"),
+        ("ARRAY['DEU', 'FRA']::codes", ["DEU", "FRA"], ["D", "F"]),
+        ("'101'::bits", "101", "1"),
+        ("ROW(1, NULL)::pair", "(1,)", None),
+        ("ROW(1, NULL)::pairs", "(1,)", None),
+        ("ROW(NULL, NULL)", "(,)", None),
         ("ARRAY['happy'::mood]", ["happy"], ["sad"]),
         ("'happy'::mood", "happy", "sad"),
         ("'10:30'::time", "10:30", "10:31"),
@@ -186,6 +199,28 @@ def test_an_answer_as_json_equals_every_type(
         difference = align(kept, [{"v": answer}, {"v": None}], None, ["v"], found.types)
         assert difference.same_cells()["v"].all() == is_right
     assert capfd.readouterr().err == ""
+
+
+def test_texts_of_values_do_not_depend_on_what_a_role_has_set(server: DatabaseSpec) -> None:
+    options = "intervalstyle=iso_8601", "datestyle=SQL,DMY", "bytea_output=escape", "extra_float_digits=-5"
+    said = "%20".join(f"-c{option.replace('=', '%3D')}" for option in (*options, "client_encoding=LATIN1"))
+    own = msgspec.structs.replace(server, url=f"{server.url}?options={said}")
+    sql = """SELECT '1 day'::interval AS a, '\\x01ff'::bytea AS b, point(1.0/3, 2) AS c, 'Zoë' AS d,
+        daterange('03/02/2024', '04/02/2024') AS e"""
+    assert rows(execute(own, sql)) == [
+        {
+            "a": "1 day",
+            "b": "\\x01ff",
+            "c": "(0.3333333333333333,2)",
+            "d": "Zoë",
+            "e": "[2024-02-03,2024-02-04)",
+        }
+    ]
+
+
+def test_a_row_without_a_field_is_there(server: DatabaseSpec) -> None:
+    sql = "SELECT e FROM (VALUES (1, NULL), (NULL, NULL)) AS e(a, b)"
+    assert [row["e"] for row in rows(execute(server, sql))] == ["(1,)", "(,)"]
 
 
 def test_arrays_of_several_depths_and_moments_beside_infinite_ones(server: DatabaseSpec) -> None:

@@ -54,6 +54,14 @@ _MEMBERS = {
 """DuckDB's names of what arrays hold; arrays of other types are compared as JSON."""
 
 
+_TEXTS = {
+    "client_encoding": "UTF8", "datestyle": "ISO", "intervalstyle": "postgres", "bytea_output": "hex",
+    "extra_float_digits": "1",
+}  # fmt: skip
+"""What a role or database may have set otherwise, and the text of values depends on. In which order a query's own dates
+are read (`DMY`) stays as it is."""
+
+
 @contextlib.contextmanager
 def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
     try:
@@ -76,6 +84,8 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
                 arrived(cursor.fetch_arrow())
             cursor.execute("SET default_transaction_read_only = on")
             cursor.execute("SET standard_conforming_strings = on")  # as queries are read here
+            for setting, value in _TEXTS.items():
+                cursor.execute(f"SET {setting} = {value}")
             cursor.execute(f"SET statement_timeout = {max(1, int(timeout * 1000))}")
             connection.commit()
             _end_with_us(cursor)
@@ -250,19 +260,20 @@ def _columns(cursor: Any, sql: str) -> _Columns:
     cursor.execute(f"SELECT {asked} FROM (SELECT 1) AS one LEFT JOIN {query} ON false")
     types: list[str] = list(arrived(cursor.fetch_arrow()).row(0))
     bases = _bases(cursor, types)
-    kinds = {name: bases.get(kind, kind) for name, kind in zip(names, types, strict=True)}
+    kinds = {name: bases[kind][0] if kind in bases else kind for name, kind in zip(names, types, strict=True)}
     renamed = {name: called for name, called in zip(names, own, strict=True) if name != called}
     if all(kind in _AS_IT_IS for kind in types) and not renamed:
         return _Columns(sql, names, kinds, renamed)
     parts = [
-        f"{_read(f'{place}::{bases[kind]}' if kind in bases else place, bases.get(kind, kind))} AS {place}"
-        for place, kind in zip(places, types, strict=True)
+        f"{_read(f'{place}::{bases[kind][1]}' if kind in bases else place, kinds[name])} AS {place}"
+        for place, kind, name in zip(places, types, names, strict=True)
     ]
     return _Columns(f"SELECT {', '.join(parts)} FROM {query}", names, kinds, renamed)
 
 
-def _bases(cursor: Any, types: Sequence[str]) -> dict[str, str]:
-    """What the domains among some types are made of."""
+def _bases(cursor: Any, types: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """What the domains among some types are made of, and what they are cast to for it: `character` and `bit` as a cast
+    are of the length 1, `bpchar` and `"bit"` the same types of any length."""
     strange = {kind for kind in types if kind not in _AS_IT_IS and kind not in _MEMBERS}
     if not strange:
         return {}
@@ -271,9 +282,10 @@ def _bases(cursor: Any, types: Sequence[str]) -> dict[str, str]:
         "WITH RECURSIVE made_of(kind, oid) AS ("
         f"SELECT kind, to_regtype(kind)::oid FROM unnest(ARRAY[{given}]) AS kind UNION ALL "
         "SELECT kind, typbasetype FROM made_of JOIN pg_type USING (oid) WHERE typtype = 'd') "
-        "SELECT kind, format_type(oid, NULL) FROM made_of JOIN pg_type USING (oid) WHERE typtype <> 'd'"
+        "SELECT kind, format_type(oid, NULL) AS base, format_type(oid, -1) AS cast_to FROM made_of JOIN pg_type USING (oid) "
+        "WHERE typtype <> 'd'"
     )
-    return {kind: base for kind, base in arrived(cursor.fetch_arrow()).rows() if kind != base}
+    return {kind: (base, cast) for kind, base, cast in arrived(cursor.fetch_arrow()).rows() if kind != base}
 
 
 def _read(value: str, kind: str) -> str:
@@ -284,7 +296,8 @@ def _read(value: str, kind: str) -> str:
         return f"to_json({value}::numeric[])::text" if kind == "money[]" else f"to_json({value})::text"
     if kind == "money":
         return f"{value}::numeric"
-    return f"CASE WHEN {value} IS NOT NULL THEN format('%s', {value}) END"
+    # A row IS NOT NULL only where none of its fields is.
+    return f"CASE WHEN {value} IS DISTINCT FROM NULL THEN format('%s', {value}) END"
 
 
 def _meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
