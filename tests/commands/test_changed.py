@@ -439,3 +439,37 @@ def test_what_a_variable_of_an_assertion_says_counts(
     monkeypatch.setenv("WORD", "b")
     assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["one"]
     assert ran(cli, "--trust") == []
+
+
+@pytest.mark.parametrize(
+    ("value", "counts"),
+    [
+        ("{% set e = env %}{{ e.B5X }}", True),
+        ("{{ env[n] }}", True),
+        ("{{-env['B5' + 'X']}}", True),
+        ("{% for k, v in env %}{{ v }}{% endfor %}{{ env.B5X }}", True),
+        ("{{ 'an env of }}' and env[n] }}", True),
+        ("file://wanted.txt", True),
+        ("the env {{ env.B5X }} and {{ env['B5X'] }} {{ 'env' }} {{ q.env }}", False),
+    ],
+)
+def test_a_template_that_reads_variables_without_their_names_runs_each_time(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, counts: bool
+) -> None:
+    """Nobody knows which they are: what passed with another value was left out."""
+    monkeypatch.chdir(tmp_path)
+    add("promptfooconfig.yaml", "prompts: ['{{q}}']\nproviders: [echo]\ntests: file://tests.yaml\n")(tmp_path)
+    test = {"description": "one", "vars": {"q": "hello", "n": "B5X"}}
+    plain = {"description": "none", "vars": {"q": "env", "env": "own"}}
+    tests = [
+        {**test, "assert": [{"type": "not-equals", "value": value}]},
+        {**plain, "assert": [{"type": "not-equals", "value": "{{ env | upper }}"}]},
+    ]
+    add("tests.yaml", json.dumps(tests))(tmp_path)
+    add("wanted.txt", "{% set e = env %}{{ e.B5X }}")(tmp_path)
+    monkeypatch.setenv("B5X", "some")
+    assert cli("run", ".", "--trust").code == 0
+    assert [name.partition("::")[0] for name in ran(cli, "--trust")] == ["one"] * counts
+    again = cli("run", ".", "--trust", "--changed")
+    said = "asks 1 that passed, too: not known is which variables they read"
+    assert (said in again.err + again.out) is counts

@@ -37,6 +37,7 @@ Provenance = Mapping[str, Any]
 
 _CODE = frozenset({"javascript", "python", "ruby"})
 """Assertions whose code is handed what the answer cost."""
+_BY_ANY = "not known is which variables they read (`env` without a name in a template, or `process.env`)"
 
 
 class UnreadRuns:
@@ -85,7 +86,7 @@ def changed(
 ) -> tuple[list[Job], str]:
     """Those of the jobs that are to run, in their order: what did not pass last time, or never ran, among them. Of
     columns that are compared with each other, and rows that hand on to later ones, all run where one does. And how many
-    of them run since a run after their pass cannot be read, in words.
+    of them run since a run after their pass cannot be read, or since nobody knows what they read, in words.
 
     Args:
         history: The results of each case, newest first (`Index.latest`).
@@ -96,7 +97,7 @@ def changed(
     keys = group_keys(job.case for job in jobs)
     wanted: set[str] = set()
     alone: set[int] = set()
-    in_doubt, hidden_by = 0, set[str]()
+    in_doubt, unnamed, hidden_by = 0, 0, set[str]()
     for number, job in enumerate(jobs):
         results = [
             one
@@ -107,7 +108,9 @@ def changed(
         later = unread.since(results[0]) if passed else []
         in_doubt += bool(later)
         hidden_by.update(later)
-        if not passed or later:
+        by_any = passed and not later and marks.variables_of(job) is None
+        unnamed += by_any
+        if not passed or later or by_any:
             alone.add(number)
             if keys[number].joined or compares(job.case):
                 wanted.add(keys[number].text)
@@ -117,7 +120,10 @@ def changed(
         if number in alone or (keys[number].text in wanted and (keys[number].joined or compares(job.case)))
     ]
     unknown = not_known([run_id for run_id in unread.all if run_id in hidden_by])
-    return taken, f"asks {in_doubt:,} that passed, too: {unknown}" if unknown else ""
+    said = [f"asks {in_doubt:,} that passed, too: {unknown}"] if unknown else []
+    if unnamed:
+        said.append(f"asks {unnamed:,} that passed, too: {_BY_ANY}")
+    return taken, "; ".join(said)
 
 
 def _as_it_passed(
@@ -232,7 +238,7 @@ class VerdictSettings:
             suites[job.suite] = self._suite(job)
             databases.update((name or "", self._database(name)) for name in databases_of(job))
             graders.update(self._named(job))
-            variables.update(self._marks.variables_of(job))
+            variables.update(self._marks.variables_of(job) or {})
         if not suites:
             return {}
         once = judged_under.most_once(suites)
@@ -242,7 +248,7 @@ class VerdictSettings:
         return {**kept, "variables": variables} if variables else kept
 
     def same(self, job: Job, kept: Any) -> bool:
-        """Whether a job would be judged as in the run that kept this."""
+        """Whether a job would be judged as in the run that kept this; of variables those count whose names are known."""
         suites, databases, graders, prices, variables = (
             _mapping(kept, name) for name in ("suites", "databases", "graders", "prices", "variables")
         )
@@ -257,7 +263,9 @@ class VerdictSettings:
             and all(databases.get(name or "") == self._database(name) for name in databases_of(job))
             and all(graders.get(name) == mark for name, mark in self._named(job).items())
             and all(prices.get(name) == mark for name, mark in self._priced(job.case).items())
-            and all(variables.get(name) == mark for name, mark in self._marks.variables_of(job).items())
+            and all(
+                variables.get(name) == mark for name, mark in (self._marks.variables_of(job) or {}).items()
+            )
         )
 
     def _suite(self, job: Job) -> list[str]:

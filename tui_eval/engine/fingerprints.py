@@ -88,7 +88,7 @@ class Fingerprints:
         self._imports = Imports(MOST_FILES)
         self._of_settings: dict[str, tuple[set[Path], set[str]]] = {}
         """The files that the settings of each suite name, and the texts that do."""
-        self._named: dict[Path, set[str]] = {}
+        self._named: dict[tuple[Path, bool], set[str]] = {}
         """The variables that templates in files name."""
         self._stood: dict[bytes, list[tuple[Path, int, int, int]]] = {}
         """How the files of an agent stood when `agent_now` read them."""
@@ -187,22 +187,25 @@ class Fingerprints:
             found.update(self._imports.of(sorted(found), *places, self.root))
         return sorted(found)
 
-    def variables_of(self, job: Job) -> dict[str, str]:
+    def variables_of(self, job: Job) -> dict[str, str] | None:
         """Hashes of the variables of the person's environment that a case's templates name, also in files: of secrets,
-        and of those that nobody agreed to have read, only that they are named."""
+        and of those that nobody agreed to have read, only that they are named. None: which they read, nobody knows."""
         if not format_of(job.format).templates:
             return {}
         case = job.case
         body = encode_json(case)
         if not _MAY_NAME.search(body):
             return {}
-        names = set(_variables(case))
+        own = "env" in case.vars
+        names = set(_variables(case, own))
         if b"file:" in body or b"{%" in body:
             for path in question_files(case, job.base, self.root) | verdict_files(case, job.base, self.root):
                 with self._lock:
-                    if path not in self._named:
-                        self._named[path] = set(_variables(_text_of(path, self.root)))
-                    names |= self._named[path]
+                    if (path, own) not in self._named:
+                        self._named[path, own] = set(_variables(_text_of(path, self.root), own))
+                    names |= self._named[path, own]
+        if _UNNAMED in names:
+            return None
         return {name: digest(_variable(name) if self._may_know(name) else name) for name in names}
 
     def _may_know(self, name: str) -> bool:
@@ -341,7 +344,7 @@ class AgentsAsked:
             return self._earlier.of(case, named) if self._earlier is not None else ""
         if id(spec) not in self._known:  # which `_resolved` holds
             self._known[id(spec)] = self._marks.entry(spec)
-        sent = env and any("env." in (turn.text or "") for turn in case.turns)
+        sent = env and any("env" in (turn.text or "") for turn in case.turns)
         return digest([self._known[id(spec)], env]) if sent else self._known[id(spec)]
 
 
@@ -511,7 +514,7 @@ def sent_variables(case: Case) -> set[str]:
 
 _MAY_NAME = re.compile(rb"\Ax|env|\$\{|file:|\{%")
 """What the bytes of a case hold that names a variable; of packed ones nobody can tell."""
-_OF_NODE = "process.env"
+_OF_NODE = ("process.env", "process?.env")
 
 
 def named_variables(jobs: Iterable[Job], root: Path) -> set[str]:
@@ -540,16 +543,22 @@ def named_variables(jobs: Iterable[Job], root: Path) -> set[str]:
             named |= files[path]
         # What an assertion names is the person's, whatever the suite's own `env` says.
         found |= (named - own.keys()) | set(_variables([case.asserted, case.options]))
-    return found
+    return found - {_UNNAMED}
 
 
-def _variables(value: Any) -> Iterator[str]:
-    """Those that templates and JavaScript in a value name."""
+_UNNAMED = ""
+"""Stands for variables that are read by names which the template does not say."""
+
+
+def _variables(value: Any, own: bool = False) -> Iterator[str]:
+    """Those that templates and JavaScript in a value name; `own`: `env` in templates is a variable of the case."""
     for text in _texts(msgspec.json.decode(encode_json(value))):
-        if "env" in text and any(part in text for part in ("{{", "{%", _OF_NODE)):
-            from tui_eval.nunjucks.suite_environment import variables_named
+        if "env" in text and any(part in text for part in ("{{", "{%", *_OF_NODE)):
+            from tui_eval.nunjucks.suite_environment import reads_unnamed, variables_named
 
             yield from variables_named(text)
+            if reads_unnamed(text, own):
+                yield _UNNAMED
 
 
 def _text_of(path: Path, root: Path) -> str:

@@ -41,12 +41,30 @@ def parse(text: str) -> dict[str, str]:
     return result
 
 
-_NAMED = re.compile(r"""\benv\s{0,20}(?:\.\s{0,20}([A-Za-z_]\w*)|\[\s{0,20}["']([^"'\]]{1,200})["'])""")
+_NAMED = re.compile(
+    r"""\benv\s{0,20}(?:\.\s{0,20}([A-Za-z_]\w*)|\[\s{0,20}["']([^"'\]]{1,200})["']\s{0,20}\])"""
+)
 
 
 def variables_named(text: str) -> list[str]:
     """The variables that a template names: `env.NAME`, `env["NAME"]`."""
     return [found[1] or found[2] for found in _NAMED.finditer(text)]
+
+
+_TAGS = re.compile(r"""\{[{%](?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^'"]){0,10000}?[}%]\}""", re.DOTALL)
+_STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_WHOLE = re.compile(r"(?<![\w.$])env\b(?!\s*=(?!=))")
+_WHOLE_OF_NODE = re.compile(r"\bprocess\s*\??\.\s*env\b")
+
+
+def reads_unnamed(text: str, own: bool = False) -> bool:
+    """Whether a template reads `env` otherwise than by a name that stands there, as `env[name]` or `{% set e = env %}`, or
+    JavaScript `process.env`: nobody knows which variables it reads. `own`: its `env` is a variable of the case."""
+    if _WHOLE_OF_NODE.search(_NAMED.sub("", text.replace("env?.", "env."))):
+        return True
+    if own:
+        return False
+    return any(_WHOLE.search(_STRINGS.sub("", _NAMED.sub("", tag))) for tag in _TAGS.findall(text))
 
 
 class SuiteEnvironment(Mapping[str, str]):
