@@ -482,12 +482,12 @@ def _places(numbers: list[Decimal]) -> int:
 
 
 def _ordered(sql: str) -> bool:
-    try:
-        import sqlglot
+    from tui_eval.frames.query_words import orders_rows, read_query
 
-        return sqlglot.parse_one(sql, read="postgres").args.get("order") is not None
+    try:
+        return read_query(sql, "postgres").args.get("order") is not None
     except Exception:
-        return False
+        return orders_rows(sql)
 
 
 _SHORT = (

@@ -74,6 +74,55 @@ def orders_rows(sql: str) -> bool:
     return bool(_ORDER.search(plain))
 
 
+_READ_ONLY = re.compile(r"\bfor\s+read\s+only\s*(?=;?\s*$)", re.IGNORECASE)
+_USING = re.compile(
+    r"\busing\s*([<>])(?=\s*(?:$|[,);]|nulls\b|limit\b|offset\b|fetch\b|for\b))", re.IGNORECASE
+)
+
+
+def read_query(sql: str, dialect: str) -> exp.Expr:
+    """A query's tree, without brackets around all of it: its order is that within these. PostgreSQL's `ORDER BY k USING >`
+    and `FOR READ ONLY`, which sqlglot does not read, as what they mean.
+
+    Raises:
+        Exception: it cannot be read, whatever sqlglot says then.
+    """
+    import sqlglot
+    from sqlglot import errors
+
+    try:
+        tree = sqlglot.parse_one(sql, read=dialect)
+    except errors.ParseError:
+        plain = _USING.sub(
+            lambda by: "DESC" if by[1] == ">" else "ASC", _READ_ONLY.sub("", _NO_WORDS_END.sub("", sql))
+        )
+        if dialect != "postgres" or plain == sql:
+            raise
+        tree = sqlglot.parse_one(plain, read=dialect)
+    return _outermost(tree)
+
+
+_NO_WORDS_END = re.compile(r"(?:\s*(?:--[^\n]*|/\*(?:(?!\*/).)*\*/))+\s*$", re.DOTALL)
+"""Comments at the end of a query."""
+
+
+def _outermost(tree: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    while isinstance(tree, exp.Subquery) and isinstance(inner := tree.this, exp.Query):
+        parts = {name: part for name, part in tree.args.items() if part and name != "this"}
+        # LIMIT outside is the query's own, as if it stood within.
+        if parts.keys() - {"limit", "offset"} or any(
+            inner.args.get(part) for part in ("limit", "offset") if parts
+        ):
+            break
+        inner.pop()
+        for name, part in parts.items():
+            inner.set(name, part)
+        tree = inner
+    return tree
+
+
 def changes_each_time(sql: str | None) -> bool:
     """Whether a query gives other rows each time it is run: by chance, or by the second."""
     if not sql:
@@ -220,11 +269,10 @@ def query_of_ties(expected: str, given: SqlResult, dialect: str = "duckdb") -> T
     How many it takes is what it gave: a number, a share, or all that tie at its end."""
     if not 0 < given.frame.height < _MOST or len(expected) > _LONGEST or not _PARTS.search(expected):
         return None
-    import sqlglot
     from sqlglot import errors
 
     try:
-        tree = sqlglot.parse_one(expected, read=dialect)
+        tree = read_query(expected, dialect)
         return _asked(tree, given.columns, given.frame.height, dialect)
     except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return None
@@ -269,11 +317,10 @@ def query_of_places(expected: str, given: SqlResult, dialect: str = "duckdb") ->
 
     if given.order_columns and not any(given.frame.schema[one] == pl.String for one in given.order_columns):
         return None
-    import sqlglot
     from sqlglot import errors
 
     try:
-        found = _ranked(sqlglot.parse_one(expected, read=dialect), given.columns, dialect)
+        found = _ranked(read_query(expected, dialect), given.columns, dialect)
     except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return None
     if found is None:

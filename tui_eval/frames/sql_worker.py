@@ -39,7 +39,7 @@ from tui_eval.frames.databases import (
     quoted,
     result_column,
 )
-from tui_eval.frames.query_words import orders_rows, place_of
+from tui_eval.frames.query_words import orders_rows, place_of, read_query
 
 if TYPE_CHECKING:
     import duckdb
@@ -640,11 +640,9 @@ def _order(
 
 def _order_by_sqlglot(query: str) -> bool:
     try:
-        import sqlglot
-
-        tree = sqlglot.parse_one(query, read="duckdb")
+        tree = read_query(query, "duckdb")
     except Exception:
-        return False
+        return orders_rows(query)
     return tree.args.get("order") is not None
 
 

@@ -187,6 +187,15 @@ async def test_rows_that_tie_are_right_in_any_order_also_by_what_is_not_among_th
     assert data is not None and "row order" not in str(data.settings.get("conclusion"))
 
 
+async def test_an_order_within_brackets_around_the_query_counts() -> None:
+    """All rows were tied then, and right in any order."""
+    of = "(values (1, 'a'), (2, 'a'), (3, 'b')) t(n, k)"
+    for sql in (f"(select n from {of} order by k)", f"((select n from {of} order by k)) limit 3"):
+        for given, outcome in (([2, 1, 3], "passed"), ([3, 1, 2], "failed")):
+            found = await judged(sql, None, [{"n": one} for one in given], comparison={"ordered": True})
+            assert found.outcome == outcome, (sql, given, found.message)
+
+
 async def test_it_is_concluded_by_the_rules_of_the_case() -> None:
     sql = "select 1 as n, 2.0041::double as x"
     right, wrong = "select 1 as n, 2.0012::double as x", [{"n": 1, "x": 5.0}]
