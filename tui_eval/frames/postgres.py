@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.extras import adding
 from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line
-from tui_eval.frames.sql_worker import SqlResult, bare_statement, distinct_names, statement_parts
+from tui_eval.frames.sql_worker import SqlResult, bare_statement, distinct_names
 from tui_eval.frames.value_texts import duck_text
 
 if TYPE_CHECKING:
@@ -131,8 +131,17 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, memory_mb: int 
         SqlError: one clear line.
     """
     query = _only_a_query(bare_statement(sql, keep_open=True))
+    names = list(_names(list(_parts(query))))
+    refused = _refused(names)
     with _cursor(database, timeout) as cursor:
-        lowered = _lower(cursor)
+        superuser, lowered = _lower(cursor)
+        if refused:
+            raise SqlError(f"{refused}; {superuser} should not be a superuser" if superuser else refused)
+        if lowered and (other := _of_another_role(names)):
+            raise SqlError(
+                f"role {superuser} is a superuser, and expected SQL asks as {_READER}, {other}: "
+                "give the database a role that is none"
+            )
         try:
             _declare(cursor, query)
             columns = _columns(cursor, query)
@@ -141,7 +150,7 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, memory_mb: int 
         except Exception as problem:
             if lowered and _DENIED.search(str(problem)):
                 raise SqlError(
-                    f"{_said(problem)} (asked as {_READER}, as {lowered} is a superuser)"
+                    f"{_said(problem)} (asked as {_READER}, as {superuser} is a superuser)"
                 ) from None
             raise
         if frame.estimated_size() > memory_mb * 1024 * 1024:
@@ -152,31 +161,132 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, memory_mb: int 
 
 
 _QUERIES = ("SELECT", "VALUES", "WITH", "TABLE")
-_REFUSED = re.compile(
-    r"""(?<![\w$])(
+_CALLS = re.compile(
+    r"""
     pg_read_(?:binary_)?file\w* | pg_ls_\w+ | pg_stat_file | pg_file_\w+ | pg_logdir_ls | pg_hba_file_\w+ | pg_ident_file_\w+
     | pg_show_all_file_settings | lo_(?:import|export|creat|create|from_bytea|put|open|unlink|truncate|truncate64) | lowrite
     | set_config | pg_terminate_\w+ | pg_cancel_\w+ | pg_reload_conf | pg_rotate_\w+ | pg_promote | pg_switch_\w+
     | pg_create_\w+ | pg_drop_\w+ | pg_copy_\w+ | pg_logical_\w+ | pg_replication_(?:origin|slot)_\w+ | pg_wal_replay_\w+
     | pg_backup_\w+ | pg_start_backup | pg_stop_backup | pg_stat_reset\w* | pg_stat_statements_reset | pg_log_\w+
     | pg_(?:try_)?advisory_\w+ | pg_notify | pg_export_snapshot | pg_import_\w+ | pg_execute_\w+
-    | dblink\w* | postgres_fdw_\w+ | http_(?:get|head|post|put|patch|delete) | aws_(?:s3|lambda|commons)
-    | pg_authid | pg_shadow | query_to_xml\w* | cursor_to_xml\w* | ts_stat | ts_rewrite | crosstab(?:\d|N|_hash)? | connectby | xpath_table
-    )(?![\w$])""",
-    re.IGNORECASE | re.VERBOSE,
+    | autoprewarm_\w+ | brin_(?:de)?summarize_\w+ | gin_clean_pending_list
+    | dblink\w* | postgres_fdw_\w+ | http_(?:get|head|post|put|patch|delete)
+    """,
+    re.VERBOSE,
 )
-"""What reaches the server's files, programs, settings, passwords, other sessions or servers; and functions that run SQL out of
-a text, which could name one of them in pieces. Wherever the word stands: `('/etc/passwd'::text).pg_read_file` is a call."""
-_ESCAPED_NAME = re.compile(r"(?<![\w$])U&\"", re.IGNORECASE)
+"""Functions that reach the server's files, programs, settings, other sessions or servers."""
+_READ_BY_TEXT = re.compile(
+    r"""(?:query|cursor|table|schema|database)_to_xml(?:schema|_and_xmlschema)? | ts_stat | ts_rewrite
+    | crosstab(?:\d|n|_hash)? | connectby | xpath_table""",
+    re.VERBOSE,
+)
+"""Functions that run SQL out of a text or read what a text names, which could name one of the others in pieces."""
+_SECRETS = re.compile(
+    r"""pg_authid | pg_shadow | _?pg_user_mappings? | user_mapping_options | pg_subscription | pg_hba_file_rules
+    | pg_ident_file_mappings | pg_file_settings | aws_(?:s3|lambda|commons)""",
+    re.VERBOSE,
+)
+"""Relations that hold passwords or the server's files, and schemas whose functions reach other servers."""
+_OWN_ROWS = re.compile(
+    r"information_schema|pg_settings|pg_stat_(?:activity|replication|wal_receiver|ssl|gssapi|subscription|statements|progress_\w+)"
+)
+_OWN_CALLS = re.compile(
+    r"has_\w+_privilege|pg_has_role|row_security_active|pg_show_all_settings|current_user|session_user|getpgusername"
+    r"|pg_stat_get_(?:activity|progress_info|wal_senders|wal_receiver|subscription|backend_\w+)"
+)
+_OWN_WORDS = frozenset({"current_user", "current_role", "session_user", "system_user", "user"})
+"""What is, without a word, another thing for another role."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name or word of a query as the server reads it; whether it stands where a function does that is called."""
+
+    text: str
+    called: bool
+    quoted: bool
+    after: str
+
+
+_PART = re.compile(
+    r"""(?P<nothing>[ \t\n\r\f\v]+|--[^\n\r]*)|(?P<comment>/\*)
+    |(?P<escaped>[eE]'(?:[^'\\]|\\.|'')*')|(?P<text>'(?:[^']|'')*')
+    |\$(?P<tag>(?:[A-Za-z_\x80-\U0010ffff][A-Za-z_0-9\x80-\U0010ffff]*)?)\$.*?\$(?P=tag)\$
+    |(?P<name>[uU]&"|"(?:[^"]|"")*"|[A-Za-z_\x80-\U0010ffff][A-Za-z_0-9$\x80-\U0010ffff]*)|[0-9]+|.""",
+    re.DOTALL | re.VERBOSE,
+)
+_GOES_ON = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+_COMMENT_END = re.compile(r"/\*|\*/")
+
+
+def _parts(sql: str) -> Iterator[tuple[str, bool]]:
+    """The parts of a query without blanks and comments, and whether each is a name, exactly as PostgreSQL's own lexer
+    tells them apart: what it takes for a name and this for a text would be a way in. (A carriage return ends a comment,
+    `€$$` is a name, and a text behind an `E'…'` is more of it.)"""
+    at = 0
+    escaped = False
+    while at < len(sql):
+        found = (_GOES_ON.match(sql, at) if escaped else None) or _PART.match(sql, at)
+        assert found is not None
+        at = found.end()
+        if found.re is _GOES_ON:
+            yield found[0], False
+        elif found["comment"]:
+            depth = 1
+            while depth and (mark := _COMMENT_END.search(sql, at)):
+                depth += 1 if mark[0] == "/*" else -1
+                at = mark.end()
+            if depth:
+                return
+        elif not found["nothing"]:
+            escaped = found["escaped"] is not None
+            yield found[0], found["name"] is not None
+
+
+def _names(parts: Sequence[tuple[str, bool]]) -> Iterator[_Name]:
+    for place, (part, is_name) in enumerate(parts):
+        if is_name:
+            before = parts[place - 1][0] if place else ""
+            after = parts[place + 1][0] if place + 1 < len(parts) else ""
+            quoted = part.startswith('"')
+            text = part[1:-1].replace('""', '"') if quoted else part.lower()
+            # `('/etc/passwd'::text).pg_read_file` is a call, too.
+            yield _Name(text, after == "(" or before == ".", quoted, before.lower())
+
+
+def _refused(names: Sequence[_Name]) -> str:
+    """Why a query is refused for a name in it; "" where it is not."""
+    for name in names:
+        if name.text.lower() == 'u&"':
+            return 'a name written as U&"…" is refused: write it as it is'
+        if name.called and _READ_BY_TEXT.fullmatch(name.text):
+            return f"{name.text} is refused: it runs SQL out of a text, or reads what a text names, which is not looked into"
+        if _SECRETS.fullmatch(name.text) or (name.called and _CALLS.fullmatch(name.text)):
+            return (
+                f"{name.text} is refused: a query has no access to the server's files, programs, settings, "
+                "passwords and other sessions"
+            )
+    return ""
+
+
+def _of_another_role(names: Sequence[_Name]) -> str:
+    """What a query names that another role sees otherwise, as the end of a sentence; "" where there is none."""
+    for name in names:
+        if _OWN_ROWS.fullmatch(name.text):
+            return f"which sees other rows of {name.text}"
+        word = not name.quoted and name.text in _OWN_WORDS and name.after not in (".", "as")
+        if word or (name.called and _OWN_CALLS.fullmatch(name.text)):
+            return f"for which {name.text} is another"
+    return ""
 
 
 def _only_a_query(sql: str) -> str:
-    """The statement, if it begins as one query and names nothing that is more than one. That it is one, the server says.
+    """The statement, if it begins as one query. That it is one, the server says.
 
     Raises:
         SqlError: it does not.
     """
-    parts = list(statement_parts(sql))
+    parts = [part for part, _ in _parts(sql)]
     first = next((part for part in parts if part != "("), "")
     if not first:
         raise SqlError("there is no SQL statement")
@@ -184,13 +294,6 @@ def _only_a_query(sql: str) -> str:
         raise SqlError("only one SQL statement is allowed")
     if first.upper() not in _QUERIES:
         raise SqlError(f"only SELECT is allowed, not {one_line(first).upper()}")
-    if found := _REFUSED.search(sql):
-        raise SqlError(
-            f"{found[1]} is refused: a query has no access to the server's files, programs, settings, "
-            "passwords and other sessions; the database's role should not be a superuser"
-        )
-    if found := _ESCAPED_NAME.search(sql):
-        raise SqlError(f'a name written as {found[0]}…" is refused: write it as it is')
     return sql
 
 
@@ -199,15 +302,16 @@ _READER = "pg_read_all_data"
 _DENIED = re.compile(r"permission denied|must be superuser|user mapping not found|row-level security")
 
 
-def _lower(cursor: Any) -> str:
+def _lower(cursor: Any) -> tuple[str, bool]:
     """Of a superuser lay down for this connection all rights but that of reading tables: the server then refuses what no
-    list of names knows. The role's name; "" where it is none, or the server is older than 14."""
+    list of names knows. The role's name, "" where it is none; and whether it could be lowered (not before 14)."""
     cursor.execute(
-        "SELECT CASE WHEN current_setting('is_superuser') = 'on' "
-        f"AND EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{_READER}') THEN current_user::text ELSE '' END"
+        "SELECT CASE WHEN current_setting('is_superuser') = 'on' THEN current_user::text ELSE '' END AS role, "
+        f"EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{_READER}') AS there"
     )
-    role: str = arrived(cursor.fetch_arrow()).item()
-    if role:
+    role, there = arrived(cursor.fetch_arrow()).row(0)
+    lowered = bool(role and there)
+    if lowered:
         # "$user" in the path would be another schema; of tables with policies rows would be missing, without a word.
         cursor.execute(
             "SELECT set_config('search_path', coalesce(string_agg(quote_ident(s.name), ', ' ORDER BY s.place), "
@@ -217,7 +321,7 @@ def _lower(cursor: Any) -> str:
         cursor.execute("SET row_security = off")
         cursor.execute(f"SET ROLE {_READER}")
         cursor.connection.commit()
-    return role
+    return role, lowered
 
 
 def _declare(cursor: Any, sql: str) -> None:

@@ -472,18 +472,6 @@ def bare_statement(sql: str, *, keep_open: bool = False) -> str:
     return sql[:end].strip()
 
 
-def statement_parts(sql: str) -> Iterator[str]:
-    """The words, signs and quoted texts of a statement, without blanks and comments."""
-    at = 0
-    while found := _SQL_PART.match(sql, at):
-        at = found.end()
-        if found["comment"]:
-            after = _after_comment(sql, at)
-            at = len(sql) if after is None else after
-        elif not found["nothing"]:
-            yield found[0]
-
-
 def _after_comment(sql: str, at: int) -> int | None:
     """Where a comment ends whose beginning ends at `at`; there may be comments within it. None: nowhere."""
     depth = 1
