@@ -19,7 +19,7 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.javascript.values import FileList, FileValue, ScriptValueError, number_text
 from tui_eval.nunjucks.members import NUMBER_METHODS
 from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars
-from tui_eval.nunjucks.suite_environment import SuiteEnvironment
+from tui_eval.nunjucks.suite_environment import SuiteEnvironment, reads_unnamed
 from tui_eval.nunjucks.templates import TemplateError, including, is_partial, render, render_value
 
 RECORDED = [json.loads(line) for line in (Path(__file__).parent / "nunjucks.jsonl").read_text().splitlines()]
@@ -282,3 +282,23 @@ def test_numbers_in_groups_are_those_of_node(number: float, text: str) -> None:
 def test_another_locale_in_a_template_is_refused() -> None:
     with pytest.raises(ScriptValueError, match="no other locale"):
         NUMBER_METHODS["toLocaleString"](1234.5, "de-DE")
+
+
+@pytest.mark.parametrize(
+    ("text", "unnamed"),
+    [
+        ("{{ env[n] }}", True),
+        ("{%- set e = env -%}{{ e.X }}", True),
+        ("{{ env['X' + n] }}", True),
+        ("it's {{ 'an }} of' + env[n] }}", True),
+        ("{{ env | dump }}", True),
+        ("process.env[name] === output", True),
+        ("const { X } = process?.env;", True),
+        ("{{ env.X }} {{ env['X'] }} {% if env.X == 1 %}env{% endif %} the env", False),
+        ("{% set env = 1 %}{{ q.env }}{{ 'env' }}{{ environment }}", False),
+        ("process.env.X === process.env['Y']", False),
+    ],
+)
+def test_what_reads_variables_without_their_names_is_seen(text: str, unnamed: bool) -> None:
+    assert reads_unnamed(text) is unnamed
+    assert reads_unnamed(text, own=True) is (unnamed and "process" in text)

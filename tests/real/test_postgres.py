@@ -541,6 +541,7 @@ def test_a_nao_project_on_it(server: DatabaseSpec, tmp_path: Path) -> None:
         "SELECT a FROM {t} ORDER BY k FOR READ ONLY",
         "SELECT k, a FROM {t} WHERE k = 1 UNION SELECT k, a FROM {t} WHERE k = 2 ORDER BY k FOR READ ONLY /* so */",
         "SELECT a FROM {t} ORDER BY k FOR READ ONLY;",
+        "(SELECT a FROM {t} ORDER BY -k USING OPERATOR(pg_catalog.>) FOR READ ONLY)",
     ],
 )
 def test_rows_that_tie_are_right_in_any_order_however_the_query_orders_them(

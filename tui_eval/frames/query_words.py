@@ -74,9 +74,11 @@ def orders_rows(sql: str) -> bool:
     return bool(_ORDER.search(plain))
 
 
-_READ_ONLY = re.compile(r"\bfor\s+read\s+only\s*(?=;?\s*$)", re.IGNORECASE)
+_READ_ONLY = re.compile(r"\bfor\s+read\s+only\s*(?=[);\s]*$)", re.IGNORECASE)
 _USING = re.compile(
-    r"\busing\s*([<>])(?=\s*(?:$|[,);]|nulls\b|limit\b|offset\b|fetch\b|for\b))", re.IGNORECASE
+    r"\busing\s*(?:operator\s*\(\s*(?:pg_catalog\s*\.\s*)?([<>])\s*\)|([<>]))"
+    r"(?=\s*(?:$|[,);]|nulls\b|limit\b|offset\b|fetch\b|for\b))",
+    re.IGNORECASE,
 )
 
 
@@ -94,7 +96,7 @@ def read_query(sql: str, dialect: str) -> exp.Expr:
         tree = sqlglot.parse_one(sql, read=dialect)
     except errors.ParseError:
         plain = _USING.sub(
-            lambda by: "DESC" if by[1] == ">" else "ASC", _READ_ONLY.sub("", _NO_WORDS_END.sub("", sql))
+            lambda by: "DESC" if ">" in by.groups() else "ASC", _READ_ONLY.sub("", _NO_WORDS_END.sub("", sql))
         )
         if dialect != "postgres" or plain == sql:
             raise

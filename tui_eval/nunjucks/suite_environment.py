@@ -51,7 +51,8 @@ def variables_named(text: str) -> list[str]:
     return [found[1] or found[2] for found in _NAMED.finditer(text)]
 
 
-_TAGS = re.compile(r"""\{[{%](?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^'"]){0,10000}?[}%]\}""", re.DOTALL)
+_TAGS = re.compile(r"""\{[{%](?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^'"]){0,2000}?[}%]\}""", re.DOTALL)
+_LONG = 20_000
 _STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _WHOLE = re.compile(r"(?<![\w.$])env\b(?!\s*=(?!=))")
 _WHOLE_OF_NODE = re.compile(r"\bprocess\s*\??\.\s*env\b")
@@ -64,6 +65,9 @@ def reads_unnamed(text: str, own: bool = False) -> bool:
         return True
     if own:
         return False
+    # Of a long text, in which tags may begin that do not end, each `env` counts.
+    if len(text) > _LONG:
+        return bool(_WHOLE.search(_NAMED.sub("", text)))
     return any(_WHOLE.search(_STRINGS.sub("", _NAMED.sub("", tag))) for tag in _TAGS.findall(text))
 
 
