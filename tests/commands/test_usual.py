@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.commands.conftest import Cli
-from tui_eval.store.usual import usual_text, usual_tokens
+from tui_eval.commands.recorded_runs import usual_text, usual_tokens
 
 
 def test_show_says_what_a_case_usually_takes(cli: Cli, project: Path) -> None:

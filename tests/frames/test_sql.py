@@ -120,6 +120,10 @@ def test_a_comment_without_an_end_is_kept_for_a_database_that_refuses_it(
         execute(shop, sql)
 
 
+def test_a_comment_ends_where_it_ends_for_the_database(shop: DatabaseSpec) -> None:
+    assert rows(execute(shop, "SELECT 1 AS a -- one\r, 2 AS b")) == [{"a": 1, "b": 2}]
+
+
 def test_a_comment_that_ends_for_sqlite_ends_no_statement() -> None:
     assert bare_statement("SELECT 1 /* a /* b */ + 2;") == "SELECT 1 /* a /* b */ + 2"
     assert bare_statement("/* ; no end") == ""

@@ -156,6 +156,8 @@ def test_quotients_are_numbers(server: DatabaseSpec, sql: str, right: float | No
         ("ARRAY[[1, 2], [3, 4]]", [[1, 2], [3, 4]], [1, 2, 3, 4]),
         ("ARRAY[ARRAY['a'], ARRAY[NULL]]", [["a"], [None]], [["a"], ["NULL"]]),
         ("ARRAY[1.50, 9007199254740993]::numeric[]", [1.5, 9007199254740993], [1.5, 9007199254740992]),
+        ("ARRAY[2 / 3.0, 12.5]", [2 / 3, 12.5], [0.67, 12.5]),
+        ("ARRAY[[2 / 3.0], [NULL::numeric]]", [[2 / 3], [None]], [[0.67], [None]]),
         ("ARRAY['2024-01-01'::date, NULL]", ["2024-01-01", None], ["2024-01-02", None]),
         ("ARRAY['2024-01-01 10:00+02'::timestamptz]", ["2024-01-01T08:00:00Z"], ["2024-01-01T10:00:00Z"]),
         ("ARRAY[0.1::real]", [0.1], [0.2]),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -49,12 +51,14 @@ from tui_eval.store.missing_cases import lacks_words
 from tui_eval.store.printed_commands import other_way_on, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import RunSummary, StoredCase
+from tui_eval.store.schema import CaseHistory, RunSummary, StoredCase
 from tui_eval.store.shard_runs import merged_of, shard_words, without_gap
 from tui_eval.store.summary import cached_of, judges_of
-from tui_eval.store.usual import Kind, past_tokens, usual_text, usual_tokens
 
-_BUDGETS: dict[str, Kind] = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_tokens"}
+_Kind = Literal["input_tokens", "output_tokens"]
+_RUNS = 5
+"""How many past runs say what a case usually takes."""
+_BUDGETS: dict[str, _Kind] = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_tokens"}
 _ENDED = ("finished", "cancelled", "interrupted")
 
 
@@ -386,3 +390,43 @@ def _cut(line: str, width: int) -> str:
     from rich.cells import cell_len, set_cell_size
 
     return line if cell_len(line) <= width else set_cell_size(line, width - 1) + "…"
+
+
+def usual_tokens(runs: Sequence[Sequence[int]]) -> tuple[int, int, int] | None:
+    """The lowest and the highest count and the number of runs they are from; `runs` are the attempts'
+    counts by run, newest first. None below two runs that know them."""
+    known = [counts for counts in runs if counts][:_RUNS]
+    if len(known) < 2:
+        return None
+    every = [count for counts in known for count in counts]
+    return min(every), max(every), len(known)
+
+
+def past_tokens(store: Store, history: Sequence[CaseHistory], kind: _Kind) -> list[list[int]]:
+    """The counts of a case's attempts in its last runs, by run; `history` is newest first and of one agent
+    and model. Runs that are gone are left out."""
+    found: list[list[int]] = []
+    for item in history:
+        with contextlib.suppress(StoreError):
+            reader = RunReader(store.folder_of(item.run_id))
+            with contextlib.closing(reader):
+                same = [
+                    row.id
+                    for row in reader.cases_of(item.case_id)
+                    if (row.agent, row.model) == (item.agent, item.model)
+                ]
+                rows = [row for ref in same for row in reader.attempts(ref) if not row.judges]
+            counts = [count for row in rows if (count := getattr(row, kind)) is not None]
+            if counts:
+                found.append(counts)
+        if len(found) == _RUNS:
+            break
+    return found
+
+
+def usual_text(found: tuple[int, int, int] | None) -> str:
+    """`usually 1,204–1,560 (last 5 runs)`; empty where it is not known."""
+    if found is None:
+        return ""
+    low, high, runs = found
+    return f"usually {low:,}{f'–{high:,}' if high != low else ''} (last {runs} runs)"

@@ -443,7 +443,7 @@ def only_a_select(sql: str) -> str:
 
 
 _SQL_PART = re.compile(
-    r"""(?P<nothing>\s+|--[^\n]*)|(?P<comment>/\*)|(?P<end>;)
+    r"""(?P<nothing>\s+|--[^\n\r]*)|(?P<comment>/\*)|(?P<end>;)
     |[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$|[^\W\d][\w$]*|\w+|.""",
     re.DOTALL | re.VERBOSE,
 )

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from tui_eval.assertions.judge_input import Reports
+from tui_eval.commands.recorded_runs import past_tokens
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.attempt.attempt_judging import seen_in
 from tui_eval.engine.prepare import prepare
@@ -31,7 +32,6 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow
 from tui_eval.store.summary import CaseSummary
-from tui_eval.store.usual import past_tokens
 from tui_eval.tui.loaders.case_loader import load_past
 from tui_eval.tui.loaders.runs_loader import load_facts
 
