@@ -15,6 +15,7 @@ from tests.servers import OpenAIServer, Planned
 from tests.support.agents import agent, context, kinds, of, services, talk
 from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.http import http_call
+from tui_eval.agents.models.openai_stream import Completion
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import (
     Exchanged,
@@ -342,3 +343,48 @@ async def test_system_text_from_a_file(server: OpenAIServer, tmp_path: Path) -> 
         create(spec, services(root, trusted=False))
     with pytest.raises(ConfigError, match=r"agents\.it\.system: cannot read"):
         agent("openai", root, system="file://none.md")
+
+
+def _call(index: int | None, call_id: str | None, name: str | None, arguments: object) -> dict[str, object]:
+    return {"index": index, "id": call_id, "function": {"name": name, "arguments": arguments}}
+
+
+ONE, TWO = ("search", '{"q":"x"}'), ("lookup", '{"k":2}')
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        # Gemini's compatible end: one index for all, once with ids, once with empty ones
+        [[_call(0, "a", *ONE)], [_call(0, "b", *TWO)]],
+        [[_call(0, "a", *ONE), _call(0, "b", *TWO)]],
+        [[_call(0, "", *ONE)], [_call(0, "", *TWO)]],
+        [[_call(None, None, *ONE), _call(None, None, *TWO)]],
+        [[_call(None, "a", *ONE), _call(None, "b", *TWO)]],
+        # vLLM made up an id for each piece; others repeat the name, or send nulls
+        [[_call(0, "a", "search", '{"q":')], [_call(0, "z", None, '"x"}'), _call(1, "b", *TWO)]],
+        [[_call(0, "a", "search", '{"q":')], [_call(0, "a", "search", '"x"}')], [_call(1, "b", *TWO)]],
+        [[_call(0, None, "search", '{"q":')], [_call(0, None, "search", '"x"}'), _call(1, None, *TWO)]],
+        [[_call(0, "a", "search", ""), _call(1, "b", "lookup", None)],
+         [_call(1, None, None, '{"k":2'), _call(0, None, None, '{"q":"x"}')], [_call(1, "", "", "}")]],
+    ],
+)  # fmt: skip
+def test_calls_of_several_tools_are_told_apart(pieces: list[list[dict[str, object]]]) -> None:
+    completion = Completion(1)
+    for calls in pieces:
+        completion.add(json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]}), "here")
+    assert [(call.name, call.arguments) for call in completion.calls] == [
+        ("search", {"q": "x"}),
+        ("lookup", {"k": 2}),
+    ]
+
+
+async def test_the_calls_of_a_message_that_was_not_streamed_need_no_ids(server: OpenAIServer) -> None:
+    calls = [{"function": {"name": "search", "arguments": {"q": place}}} for place in range(2)]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    server.plan.append(Planned(raw=json.dumps(whole).encode(), headers={"Content-Type": "application/json"}))
+    it = agent("openai", base_url=server.base, model="m")
+    events, _ = await talk(it, "x")
+    assert [call.arguments for call in of(events, ToolCall)] == [{"q": 0}, {"q": 1}]
+    await it.close()

@@ -94,6 +94,11 @@ class CompletedCall(msgspec.Struct):
         except ValueError:
             return self.raw
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the arguments so far are all that an object can have."""
+        return isinstance(self.arguments, dict) and bool(self.raw.strip())
+
 
 class Completion:
     """Collects one completion and says what is new in each part of it. `keeps_filtered`: what a content filter
@@ -119,6 +124,7 @@ class Completion:
         """Whether there is a text, be it empty: not so where the content is null."""
         self._done = False
         self._answered = False
+        self._at_once = False
 
     @property
     def text(self) -> str:
@@ -255,12 +261,10 @@ class Completion:
 
     def _tool_call(self, piece: _ToolCall, events: list[Event]) -> None:
         function = piece.function or _Function()
-        # Some servers leave out the index; then a new id is a new call.
-        place = piece.index if piece.index is not None else self._place(piece.id)
-        known = self._places.get(place)
+        known = self._begun(piece, function)
         if known is None:
             known = CompletedCall(piece.id or f"call_{self.turn}_{len(self.calls)}", function.name or "")
-            self._places[place] = known
+            self._places[len(self.calls) if piece.index is None else piece.index] = known
             self.calls.append(known)
             events.append(ToolCallStarted(known.id, known.name))
         elif function.name and not known.name:
@@ -268,13 +272,24 @@ class Completion:
         if function.arguments is not None:
             known.raw += text_of(function.arguments)
 
-    def _place(self, call_id: str | None) -> int:
-        if call_id is None:
-            return max(self._places, default=0)
-        for place, known in self._places.items():
-            if known.id == call_id:
-                return place
-        return len(self._places)
+    def _begun(self, piece: _ToolCall, function: _Function) -> CompletedCall | None:
+        """The call that a piece goes on with; None: it begins one.
+
+        Some servers leave out the index, and Gemini's compatible end gives several calls the same.
+        """
+        if self._at_once:
+            return None  # a message that was not streamed has its calls whole
+        if piece.index is not None:
+            known = self._places.get(piece.index)
+        elif piece.id:
+            return next((call for call in self.calls if call.id == piece.id), None)
+        else:
+            known = self.calls[-1] if self.calls else None
+        if known is None or not (function.name and known.name) or piece.id == known.id:
+            return known  # an id alone begins none: vLLM made up one for each piece
+        if piece.id or function.name != known.name:
+            return None
+        return None if function.arguments and known.is_whole else known
 
     def _whole(self, body: bytes, url: str) -> list[Event]:
         """A server that did not stream."""
@@ -302,7 +317,7 @@ class Completion:
                 said=f"no chat completion: {one_line(text_of(value), 200)}",
                 place=place_of(url),
             )
-        self._done = True
+        self._done = self._at_once = True
         return self.add(body, url)
 
     def _loose_chunk(self, item: bytes | str, url: str) -> _Chunk:
