@@ -580,6 +580,7 @@ def test_what_failed_may_pass_now_and_is_not_all_where_others_never_ran(cli: Cli
         assert command[0] == "resume" or "not all is there: others never ran" in told.out
     judged = Store(project).find("last").name
     assert judged != own
+    assert {one.id for one in Index(project).runs() if one.lacks} == {own, judged}
     for before, after in ((run, own), (own, judged), (whole, own)):
         told = cli("compare", before, after)
         assert (

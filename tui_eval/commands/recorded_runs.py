@@ -29,7 +29,6 @@ from tui_eval.commands.run_suites import (
     code_of,
     failures_of,
     find_run,
-    lacks_of,
     reasons_of,
     unread_of,
     write_files,
@@ -47,7 +46,7 @@ from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
-from tui_eval.store.missing_cases import lacks_words
+from tui_eval.store.missing_cases import lacks_of, lacks_words
 from tui_eval.store.printed_commands import other_way_on, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError

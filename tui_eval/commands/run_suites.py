@@ -48,9 +48,9 @@ from tui_eval.reports import console_table
 from tui_eval.store.missing_cases import (
     gap_of,
     is_only_named,
+    lacks_of,
     never_beside,
     unread_errors_of,
-    unread_words_of,
 )
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
@@ -355,13 +355,6 @@ def _check_writable(outputs: Sequence[Path]) -> None:
             check_writable(path)
         except ExportError as error:
             raise CommandError(str(error)) from None
-
-
-def lacks_of(info: RunInfo, unreadable: int = 0) -> str:
-    """What a run does not have of its plan, of its files (`unreadable`: errors that were met just now), and of the run
-    whose failed cases these are, in a few words; empty: nothing."""
-    unread = unread_words_of(unreadable) or unread_words_of(unread_errors_of(info))
-    return gap_of(info) or unread or ("others never ran" if never_beside(info) else "")
 
 
 def unread_of(info: RunInfo) -> bool:

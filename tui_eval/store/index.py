@@ -29,6 +29,7 @@ from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import connect_or_renew, is_damage
 from tui_eval.store.judged_under import compat_of, other_rules
+from tui_eval.store.missing_cases import lacks_of
 from tui_eval.store.pending import insert_rows
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import (
@@ -46,7 +47,7 @@ from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSu
 from tui_eval.store.shard_runs import merged_of, shard_words
 from tui_eval.store.summary import CaseSummary, CaseTaker, RunSums, summarise
 
-_VERSION = 23
+_VERSION = 24
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -59,7 +60,7 @@ CREATE TABLE runs (
     cached INTEGER NOT NULL, saved REAL, stepped INTEGER NOT NULL, paused_for REAL NOT NULL, merged TEXT NOT NULL,
     cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, only_suite TEXT NOT NULL, rules TEXT NOT NULL,
     judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, judge_saved REAL, ahead TEXT NOT NULL,
-    cases_failed INTEGER NOT NULL, cases_errors INTEGER NOT NULL, went_on_after TEXT NOT NULL, last_end REAL NOT NULL,
+    cases_failed INTEGER NOT NULL, cases_errors INTEGER NOT NULL, lacks TEXT NOT NULL, went_on_after TEXT NOT NULL, last_end REAL NOT NULL,
     case_set BLOB NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE case_sets (digest BLOB PRIMARY KEY, marks BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
@@ -77,8 +78,8 @@ _RESULT_COLUMNS = (
 )
 _RUN_COLUMNS = (
     "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to,"
-    " cached, saved, stepped, paused_for, cost_of, tokens_of, only_case, only_suite, rules, judge_tokens, judge_cost,"
-    " judge_cached, judge_saved, cases_failed, cases_errors"
+    " cached, saved, stepped, paused_for, cost_of, tokens_of, only_case AS only, only_suite AS suite, rules, judge_tokens,"
+    " judge_cost, judge_cached, judge_saved, cases_failed, cases_errors, lacks"
 )
 _RESULTS = (
     f"SELECT {_RESULT_COLUMNS}, answers, (SELECT merged FROM runs WHERE id = run_id) FROM results WHERE %s"
@@ -100,29 +101,10 @@ class Index:
         with self._caught_up(limit) as (connection, unreadable):
             if connection is None:
                 return []
-            rows = connection.execute(
-                f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,)
-            ).fetchall()
+            rows = connection.execute(f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,))
+            names = [one[0] for one in rows.description]
+            found = [RunSummary(**_named(names, row)) for row in rows]
             cases = _case_sets(connection)
-        found = [
-            RunSummary(
-                *row[:15],
-                stepped=bool(row[15]),
-                paused_for=row[16],
-                cost_of=row[17],
-                tokens_of=row[18],
-                only=row[19],
-                suite=row[20],
-                rules=row[21],
-                judge_tokens=row[22],
-                judge_cost=row[23],
-                judge_cached=row[24],
-                judge_saved=row[25],
-                cases_failed=row[26],
-                cases_errors=row[27],
-            )
-            for row in rows
-        ]
         from tui_eval.store.linked import parts  # it looks into the index itself
 
         above = parts(found, cases)
@@ -756,7 +738,7 @@ def _values(
         figures.total([judges.judge_tokens], "tokens of the judges"),
         figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
         figures.amount(judges.judge_saved, "cost saved"),
-        _ahead(info), cases_failed, cases_errors, _went_on_after(info), max((result[7] for result in results), default=0.0), digest,
+        _ahead(info), cases_failed, cases_errors, lacks_of(info), _went_on_after(info), max((result[7] for result in results), default=0.0), digest,
     )  # fmt: skip
     return run, results, marks
 
@@ -780,6 +762,11 @@ def name_of_cases(cases: Sequence[StoredCase]) -> str:
     parts[1:] = [part.removeprefix(shared) for part in parts[1:]]
     more = ", ".join(filter(None, parts)) if len(parts) <= _NAMED else ""
     return full_name(cases[0].name, more) if cases else ""
+
+
+def _named(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    values = dict(zip(names, row, strict=True))
+    return values | {"stepped": bool(values["stepped"])}
 
 
 def places(info: RunInfo, folder: Path) -> list[str]:

@@ -301,3 +301,10 @@ def unread_report(info: RunInfo) -> str:
 
 def _counted(errors: int) -> str:
     return "1 error" if errors == 1 else f"{errors:,} errors"
+
+
+def lacks_of(info: RunInfo, unreadable: int = 0) -> str:
+    """What a run does not have of its plan, of its files (`unreadable`: errors that were met just now), and of the run
+    whose failed cases these are, in a few words; empty: nothing."""
+    unread = unread_words_of(unreadable) or unread_words_of(unread_errors_of(info))
+    return gap_of(info) or unread or ("others never ran" if never_beside(info) else "")

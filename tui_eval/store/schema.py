@@ -335,6 +335,8 @@ class RunSummary(msgspec.Struct):
     cases_failed: int | None = None
     """How many cases, not attempts, came out so; `cases_errors` as errors. None: not known."""
     cases_errors: int | None = None
+    lacks: str = ""
+    """What it does not have though all that it holds has ended (`missing_cases.lacks_of`): it is no success."""
 
     @property
     def price(self) -> float | None:

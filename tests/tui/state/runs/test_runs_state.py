@@ -776,6 +776,15 @@ def test_a_run_of_which_not_all_has_run_is_none_that_passed(
             ] * len(runs)
 
 
+def test_a_run_that_lacks_what_it_holds_no_rows_of_is_none_that_passed() -> None:
+    known = {"state": "finished", "passed": 2, "failed": 0, "errors": 0, "cancelled": 0, "total": 2}
+    one = RunLine(
+        RunSummary("1", started_at=0.0, finished_at=1.0, what="", agents="", cost=None, linked_to=None, lacks="others never ran", **known)
+    )  # fmt: skip
+    assert outcome_sign(one.run)[0] == "◌"
+    assert "not whole" in plain(row_line(one, 100, NOW))
+
+
 def test_a_rerun_whose_run_the_filter_hides_is_not_taken_for_another_ones():
     listed = under_their_runs([run(1), run(2, linked_to=run(1).run.id), run(3)])
     below = next(one for one in listed if one.above)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, classified
-from tui_eval.store.missing_cases import unread_report
+from tui_eval.store.missing_cases import never_beside, unread_report
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import commit_words
 from tui_eval.store.summary import cached_of, judges_of, share, wilson
@@ -167,8 +167,9 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
     if one.linked:
         adding = "1 run adds" if one.linked == 1 else f"{one.linked} runs add"
         lines.append((Span(f"{adding} to it", "note"),))
-    if info is not None and (unread := unread_report(info)):
-        lines.append((Span(one_line(unread), "failed"),))
+    if info is not None:
+        for lack in filter(None, (never_beside(info), unread_report(info))):
+            lines.append((Span(one_line(lack), "failed"),))
     if info is not None and info.note:
         lines.append((Span(one_line(info.note), "note"),))
     if info is not None and (commit := commit_words(info.provenance)):
