@@ -41,9 +41,10 @@ def cut(body: str, cuts: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in pairwise(places)]
 
 
-@given(st.lists(st.integers(0, 100)))
-async def test_events_however_they_are_cut(cuts: list[int]) -> None:
-    call = await opened_in_pieces(lambda: cut(EVENTS, cuts))
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@given(cuts=st.lists(st.integers(0, 100)))
+async def test_events_however_they_are_cut(mark: str, cuts: list[int]) -> None:
+    call = await opened_in_pieces(lambda: cut(mark + EVENTS, cuts))
     assert [event async for event in call.events()] == ['{"a": 1}', "two\nlines", "€", "rest"]
 
 
@@ -51,6 +52,14 @@ async def test_events_however_they_are_cut(cuts: list[int]) -> None:
 async def test_lines_however_they_are_cut(cuts: list[int]) -> None:
     call = await opened_in_pieces(lambda: cut(LINES, cuts))
     assert [line async for line in call.lines()] == ['{"a": 1}', '{"b": "€"}', '{"c": 3}']
+
+
+async def test_a_byte_order_mark_is_no_part_of_a_body() -> None:
+    for pieces in ([b"\xef\xbb\xbf{}"], [b"\xef", b"\xbb", b"\xbf{", b"}"]):
+        assert await (await opened_in_pieces(lambda pieces=pieces: pieces)).read() == b"{}"
+    for other in (b"\xef\xbb", b"\xef\xbba", b"a\xef\xbb\xbf", b"\xef\xbb\xbf\xef\xbb\xbf"):
+        call = await opened_in_pieces(lambda other=other: [other[:2], other[2:]])
+        assert await call.read() == other.removeprefix(b"\xef\xbb\xbf")
 
 
 async def test_long_lines_in_many_pieces() -> None:

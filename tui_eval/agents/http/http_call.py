@@ -125,6 +125,31 @@ class Unpacking:
             return self._unpacker.decompress(data, PIECE)
 
 
+class Beginning:
+    """A body's first bytes. UTF-8's byte order mark is no part of it (RFC 8259 8.1, HTML 9.2.5): the first event of a
+    stream would not be known by its name, and lost."""
+
+    _MARK = b"\xef\xbb\xbf"
+
+    def __init__(self) -> None:
+        self._first: bytes | None = b""
+
+    def without_mark(self, piece: bytes) -> bytes:
+        """The next bytes, as far as it is clear that they are the body's."""
+        if self._first is None:
+            return piece
+        first = self._first + piece
+        if len(first) < len(self._MARK) and self._MARK.startswith(first):
+            self._first = first
+            return b""
+        self._first = None
+        return first.removeprefix(self._MARK)
+
+    def end(self) -> bytes:
+        """What was held back, at the end."""
+        return self._first or b""
+
+
 # -- Server-sent events out of a body that arrives in pieces cut anywhere.
 
 
@@ -325,10 +350,12 @@ class HttpCall:
         assert response is not None
         received, share = self._received, Share()
         unpacking = Unpacking(self.headers.get("content-encoding", ""), self.url)
+        beginning = Beginning()
         try:
             while packed := await response.content.read(_AT_ONCE):
                 share.arrived(len(packed))
-                for unpacked in unpacking.pieces(packed):
+                for piece in unpacking.pieces(packed):
+                    unpacked = beginning.without_mark(piece)
                     if self._kept < KEPT:
                         received.append(unpacked[: KEPT - self._kept])
                     self._kept += len(unpacked)
@@ -345,6 +372,9 @@ class HttpCall:
                         yield chunk
                         share.handled(len(chunk), time.perf_counter() - began)
             unpacking.end()
+            if rest := beginning.end():
+                received.append(rest)
+                yield rest
             if self.status == 206 and not self.any_status:
                 # No part was asked for: what is missing would be judged as not said.
                 shown = self.headers.get("content-range")
