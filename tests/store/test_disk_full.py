@@ -19,6 +19,7 @@ from tests.support.waiting import until
 from tui_eval.guard import private
 from tui_eval.store import rescued, write_thread
 from tui_eval.store.failure_modes import Assessment
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back, delete_run
 from tui_eval.store.run_folders import DATABASE, LOCK, Store, StoreError, moved_to
@@ -113,6 +114,10 @@ def test_a_disk_that_stays_full_moves_the_run(tmp_path: Path, monkeypatch: pytes
     assert kept(full) == ["0", "0", "1", "1", "2", "2"]
     with contextlib.closing(RunReader(full)) as reader:
         assert reader.folder == writer.folder and "its disk was full" in reader.info().note
+    # What a person noted on it is where it is for every other run: exports look beside the folder that was read.
+    monkeypatch.chdir(tmp_path)
+    Notes(tmp_path).put(HumanNote(full.name, references[0], "suite.yaml::c0", text="seen"))
+    assert [one.text for one in Notes.beside(writer.folder).of_run(full.name).values()] == ["seen"]
 
 
 def test_a_viewer_sees_the_end_of_a_run_that_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from tui_eval.config.project import find_root
 from tui_eval.guard import private
-from tui_eval.store.run_folders import STATE, Store, StoreError
+from tui_eval.store.run_folders import STATE, Store, StoreError, moved_to
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS notes (
@@ -52,7 +52,8 @@ class Notes:
         store = run_folder.resolve().parents[1]
         if store.name != STATE:  # of a project that cannot be written, or could not be
             here = find_root([Path.cwd()])[0]
-            if Store(here).holds(run_folder):
+            known = Store(here)
+            if known.holds(run_folder) or moved_to(known.folder_of(run_folder.name)) == run_folder:
                 return cls(here)
         return cls(store.parent)
 
