@@ -116,7 +116,7 @@ def test_a_disk_that_stays_full_moves_the_run(tmp_path: Path, monkeypatch: pytes
         assert reader.folder == writer.folder and "its disk was full" in reader.info().note
     # What a person noted on it is where it is for every other run: exports look beside the folder that was read.
     monkeypatch.chdir(tmp_path)
-    Notes(tmp_path).put(HumanNote(full.name, references[0], "suite.yaml::c0", text="seen"))
+    Notes(tmp_path).put(HumanNote(full.name, references[0][0], "suite.yaml::c0", text="seen"))
     assert [one.text for one in Notes.beside(writer.folder).of_run(full.name).values()] == ["seen"]
 
 
