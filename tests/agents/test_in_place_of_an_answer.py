@@ -20,6 +20,7 @@ from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.models.finish_reasons import failure, silence
 from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
+from tui_eval.events import ToolCall
 from tui_eval.model import Reply
 
 
@@ -617,6 +618,61 @@ async def test_the_texts_of_a_stream_are_put_together_before_they_are_judged(ser
     own = [{"d": {"t": "pass"}}, {"d": {"t": "word"}}, {"done": True, "usage": {"input_tokens": 3}}]
     named = await asked(server, "http", streamed(*own), reply="json.d.t")
     assert named.text == "password" and named.usage is not None and named.usage.input_tokens == 3
+
+
+def _typed(planned: Planned, kind: str) -> Planned:
+    planned.headers = {"Content-Type": kind} if kind else {}
+    return planned
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json", "text/html", "", "Text/Event-Stream"])
+async def test_a_stream_of_events_is_one_whatever_its_type_says(server: Gateway, kind: str) -> None:
+    parts = [{"d": "pass"}, {"d": "word"}]
+    assert (await asked(server, "http", _typed(streamed(*parts), kind), reply="json.d")).text == "password"
+    with pytest.raises(AgentError, match="nothing says which text of each counts"):
+        await asked(server, "http", _typed(streamed(*parts), kind))
+    with pytest.raises(AgentError, match="it broke"):
+        await asked(server, "http", _typed(streamed({"d": "x"}, {"error": "it broke"}), kind), reply="json.d")
+
+
+async def test_words_that_begin_as_an_event_are_words(server: Gateway) -> None:
+    for words in ("data: the figures are\n\ndata: 7", "data: {not json}", "event: a party", ": \n\n"):
+        planned = Planned(raw=words.encode(), headers={"Content-Type": "text/plain"})
+        assert (await asked(server, "http", planned)).text == words
+
+
+BROKEN_STREAMS: dict[str, tuple[Any, str]] = {
+    "a status": ({"status": "error", "message": "db is gone"}, "db is gone"),
+    "no success": ({"success": False, "message": "db is gone"}, "db is gone"),
+    "a kind of event": ({"type": "error", "message": "db is gone"}, "db is gone"),
+    "an event that breaks off": ('data: {"d": "wo', "JSON that breaks off"),
+}
+
+
+@pytest.mark.parametrize("form", BROKEN_STREAMS)
+async def test_what_a_stream_says_last_went_wrong_is_an_error(server: Gateway, form: str) -> None:
+    last, said = BROKEN_STREAMS[form]
+    with pytest.raises(AgentError, match=said) as caught:
+        await asked(server, "http", streamed({"d": "pass"}, last), reply="json.d")
+    assert "pass" in caught.value.answer
+    if isinstance(last, dict):  # of a step: the agent went on
+        going_on = streamed({"d": "pass"}, last, {"d": "word"})
+        assert (await asked(server, "http", going_on, reply="json.d")).text == "password"
+
+
+async def test_facts_of_all_events_count(server: Gateway) -> None:
+    parts = [
+        {"d": "a", "meta": {"escalated": True}, "usage": {"input_tokens": 3}, "tool_calls": {"name": "f"}},
+        {"d": "b", "meta": {"n": 1}, "usage": {"output_tokens": 4}, "tool_calls": [{"id": "7", "name": "g"}]},
+        {"meta": "done", "tool_calls": [{"id": "7", "name": "g"}], "cost": 0.5, "model": "m-2"},
+    ]
+    server.plan.append(streamed(*parts))
+    it = agent("http", url=server.url, reply="json.d", metadata="json.meta")
+    events, (reply,) = await talk(it, "x")
+    await it.close()
+    assert reply.metadata == {"escalated": True, "n": 1} and (reply.cost, reply.model) == (0.5, "m-2")
+    assert reply.usage is not None and (reply.usage.input_tokens, reply.usage.output_tokens) == (3, 4)
+    assert [event.name for event in events if isinstance(event, ToolCall)] == ["f", "g"]
 
 
 CALL = {"delta": {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "f", "arguments": "{}"}}]}}

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 import uvloop
+from aiohttp import web
 
 from tests.servers import JsonServer, OpenAIServer, Planned
+from tests.servers.base import Seen
 from tests.support.agents import agent, context, kinds, of, services, talk
 from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request, create
@@ -271,6 +273,11 @@ async def test_a_metadata_of_its_own_goes_before_what_stands_beside_it(server: J
     assert replies[0].metadata["tool_call_count"] == 9 and "other" not in replies[0].metadata
     _, replies = await talk(agent("http", url=server.url, **mapped), "hi")
     assert replies[0].metadata is None
+    for path in ("metadata", "tool_calls", "usage"):  # the answer itself is not mapped
+        server.plan.append(Planned(body=FLAT))
+        _, replies = await talk(agent("http", url=server.url, **{path: "json.other"}), "hi")
+        assert replies[0].metadata is not None and replies[0].metadata["escalated"] is True
+        assert replies[0].usage is not None and replies[0].usage.output_tokens == 5000
 
 
 async def test_a_python_function_may_give_no_metadata_beside_its_text(tmp_path: Path) -> None:
@@ -441,6 +448,48 @@ async def test_http_with_paths(server: JsonServer) -> None:
     only = agent("http", url=server.url, reply="json.a")
     assert not only.capabilities.tools and not only.capabilities.metadata
     await it.close()
+
+
+ODD = 'What of C# & C++? 100% a/b "q" +1'
+
+
+class Queried(JsonServer):
+    """Keeps the queries that it is asked with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries: list[dict[str, str]] = []
+
+    async def see(self, request: web.Request) -> Seen:
+        self.queries.append(dict(request.query))
+        return await super().see(request)
+
+
+async def test_what_is_asked_in_an_address_arrives_whole() -> None:
+    """A `#` would end the address, a `&` the question."""
+    with Queried() as server:
+        for template in ("{{prompt}}", "{{ prompt | urlencode }}"):
+            it = agent("http", url=f"{server.url}/a/{{{{prompt}}}}?q={template}&n=1", method="GET")
+            if "|" in template:  # who sees to it, does it alone
+                it = agent("http", url=f"{server.url}/a?q={template}&n=1", method="GET")
+            await talk(it, ODD)
+            assert server.queries[-1] == {"q": ODD, "n": "1"}
+        assert server.requests[0].path == f"/a/{ODD}"
+        it = agent("http", url="{{there}}/b?q={{prompt}}")
+        await talk(it, Request(1, "two\nlines", vars={"there": server.url}))
+        assert server.requests[-1].path == "/b" and server.queries[-1] == {"q": "two\nlines"}
+        it = agent("http", url="http://{{host}}/{{prompt}}")
+        await talk(it, Request(1, ODD, vars={"host": server.url.removeprefix("http://")}))
+        assert server.requests[-1].path == f"/{ODD}"
+
+
+async def test_a_body_that_is_json_as_text_stays_json(server: JsonServer) -> None:
+    it = agent("http", url=server.url, body='{"q": "{{prompt}}", "all": "{{messages}}", "n": 1}')
+    said = f"{ODD}\nmore"
+    await talk(it, said)
+    assert server.requests[0].body == {"q": said, "all": [{"role": "user", "content": said}], "n": 1}
+    await talk(agent("http", url=server.url, body="q={{prompt}}"), "a")
+    assert server.requests[1].text == "q=a"
 
 
 async def test_replay() -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 from tui_eval.agents.base import (
     Agent,
@@ -30,7 +31,7 @@ from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.http.json_reply import MISSING, Paths, at_path, read_reply
+from tui_eval.agents.http.json_reply import MISSING, Paths, at_path, failure, read_reply
 from tui_eval.agents.loose_json import broken_object, decode, encode, one_line, text_of
 from tui_eval.agents.programs.command import turn_body
 from tui_eval.agents.promptfoo.provider_response import prompt_of
@@ -43,6 +44,10 @@ _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 """What no words have: bytes that are no text, as those of an answer that is packed."""
 _TAG = re.compile(r"<[A-Za-z!?/]")
 """How markup begins."""
+_ORIGIN = re.compile(r"\s*(?:\{\{.*?\}\}|\w+://)[^/?#]*")
+"""What an address begins with: its scheme and host, perhaps filled in."""
+_EVENT = re.compile(r"\s*(?:data|event|id|retry)?:")
+"""How a stream of events begins."""
 _END = "[DONE]"
 """What some streams say last."""
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
@@ -51,6 +56,42 @@ _ONE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 def _is_json(name: str) -> bool:
     return name == "application/json" or name.endswith("+json")
+
+
+def _is_stream(kind: str, text: str) -> bool:
+    """Whether an answer of the type `kind` is a stream of events: it says so, or it is nothing but events with JSON,
+    whatever it is called. As words they would be judged event by event."""
+    if kind.strip().lower().startswith("text/event-stream"):
+        return True
+    if not _EVENT.match(text):
+        return False
+    said = [data for data in http_call.all_data(f"{text}\n\n".encode("utf-8", "replace")) if data != _END]
+    return bool(said) and all(isinstance(_json(data), dict) for data in said)
+
+
+def _body_of(given: Any) -> Any:
+    """The body as it is to be filled in: that of a JSON text leaf by leaf, since what is filled in may have quotes."""
+    if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError):
+            return decode(given)
+    return given
+
+
+def _address(template: str, values: dict[str, Any]) -> str:
+    """The address with templates filled in, so that what is asked stays in its place there (a `#` would end it)."""
+    if "urlencode" in template:  # who sees to it, does it alone
+        return text_of(_filled(template, values))
+    origin = found[0] if (found := _ORIGIN.match(template)) else ""
+    path, question, query = template[len(origin) :].partition("?")
+    filled = [_filled(origin, values), _filled(path, _encoded(values, "/"))]
+    return "".join(map(text_of, filled)) + question + text_of(_filled(query, _encoded(values, "")))
+
+
+def _encoded(values: dict[str, Any], safe: str) -> dict[str, Any]:
+    return {
+        name: quote(value, safe, errors="replace") if isinstance(value, str) else value
+        for name, value in values.items()
+    }
 
 
 def _markup(name: str) -> bool:
@@ -89,7 +130,7 @@ class HttpAgent(Agent):
         source = spec.options
         self.method = str(source.get("method") or "POST").upper()
         self.headers = {str(name): str(value) for name, value in (source.get("headers") or {}).items()}
-        self.body = source.get("body")
+        self.body = _body_of(source.get("body"))
         self.paths = Paths(
             options.text("reply"), options.text("metadata"), options.text("tool_calls"), options.text("usage")
         )
@@ -146,6 +187,7 @@ class HttpSession(RememberingSession):
                 decoder = codecs.getincrementaldecoder(_charset(call))("replace")
                 async for chunk in call.chunks():
                     piece = decoder.decode(chunk)
+                    streamed = streamed and bool(parts or not _EVENT.match(piece))
                     parts.append(piece)
                     if piece and streamed:
                         yield TextDelta(piece)
@@ -180,7 +222,7 @@ class HttpSession(RememberingSession):
                 code="empty-answer",
                 place=place_of(self.agent.url),
             )
-        if kind.startswith("text/event-stream") and (why := await http_call.failure_in(text.encode())):
+        if _is_stream(kind, text) and (why := await http_call.failure_in(text.encode())):
             raise AgentError(
                 f"no answer from {self.agent.url}: {why}",
                 answer=text,
@@ -194,7 +236,7 @@ class HttpSession(RememberingSession):
         middle): it would be judged as the agent's words."""
         agent, turn = self.agent, request.turn
         name = kind.partition(";")[0].strip().lower()
-        if name == "text/event-stream":
+        if _is_stream(kind, text):
             data = http_call.all_data(f"{text}\n\n".encode())
             events = [one for one in data if one != _END]
             if len(events) > 1:
@@ -266,8 +308,9 @@ class HttpSession(RememberingSession):
                     place=place_of(url),
                 )
             return _chat_completion(events, ended, turn, url)
-        texts = [at_path(value, paths.reply) for value in values]
-        texts = [text_of(text) for text in texts if text is not MISSING and text is not None]
+        found = [at_path(value, paths.reply) for value in values]
+        texts = [text_of(text) for text in found if text is not MISSING and text is not None]
+        self._check_end(events, values, found)
         if not texts:
             raise AgentError(
                 f"no event of the stream that {url} answered with has {paths.reply}: {one_line(events[0], 120)}",
@@ -277,11 +320,48 @@ class HttpSession(RememberingSession):
             )
         whole: dict[str, Any] = {"reply": "".join(texts)}
         for name, path in (("metadata", paths.metadata), ("usage", paths.usage)):
-            found = [one for value in values if isinstance(one := at_path(value, path or name), dict)]
-            whole |= {name: found[-1]} if found else {}
-        calls = [at_path(value, paths.tool_calls or "tool_calls") for value in values]
-        whole["tool_calls"] = [call for some in calls if isinstance(some, list) for call in some]
+            for value in values:
+                if isinstance(one := _at(value, path or name), dict):
+                    before = whole.get(name)
+                    whole[name] = {**before, **one} if isinstance(before, dict) else one
+                elif one is not None:
+                    whole.setdefault(name, one)
+        for name in ("cost", "model"):
+            whole[name] = next(
+                (one for value in reversed(values) if (one := _at(value, name)) is not None), None
+            )
+        calls: dict[Any, Any] = {}
+        for value in values:
+            listed = _at(value, paths.tool_calls or "tool_calls")
+            for call in listed if isinstance(listed, list) else [listed] if listed else []:
+                # By their ids: the last event may have all of them once more.
+                known = call.get("id") if isinstance(call, dict) else None
+                calls[known if isinstance(known, str) else len(calls)] = call
+        whole["tool_calls"] = list(calls.values())
         return read_reply(whole, turn, Paths())
+
+    def _check_end(self, events: list[str], values: list[Any], found: list[Any]) -> None:
+        """Raises `AgentError` where a stream says that it failed, or breaks off in an event. What goes wrong before more
+        is said is a matter of the agent's steps."""
+        url, reply = self.agent.url, self.agent.paths.reply
+        spoke = max((place for place, text in enumerate(found) if text not in (MISSING, None)), default=-1)
+        answer = "".join(text_of(text) for text in found if text is not MISSING)
+        for place, (data, value) in enumerate(zip(events, values, strict=True)):
+            said = ""
+            if why := broken_object(data) if isinstance(value, str) else "":
+                said = f"an event is {why}: {one_line(data, 120)}"
+            elif isinstance(value, dict) and place > spoke:
+                said = failure(value, MISSING, reply)
+                if not said and str(value.get("type")).lower() == "error":
+                    said = explain(data)
+            if said:
+                raise AgentError(
+                    f"no answer from {url}: {one_line(said)}",
+                    answer=answer,
+                    code="reported",
+                    said=one_line(said),
+                    place=place_of(url),
+                )
 
     def _request(self, request: Request) -> tuple[str, dict[str, str], bytes | None]:
         agent = self.agent
@@ -296,7 +376,7 @@ class HttpSession(RememberingSession):
             "turn": request.turn,
             "model": self.context.model or agent.spec.model or "",
         }
-        url = text_of(_filled(agent.url, values))
+        url = _address(agent.url, values)
         headers = {name: text_of(_filled(item, values)) for name, item in agent.headers.items()}
         headers.update(self.context.trace_headers)
         if agent.method in ("GET", "HEAD"):
@@ -305,6 +385,11 @@ class HttpSession(RememberingSession):
         if isinstance(body, str):
             return url, headers, body.encode("utf-8", "replace")
         return url, headers, None if body is None else encode(body)
+
+
+def _at(value: Any, path: str) -> Any:
+    found = at_path(value, path)
+    return None if found is MISSING else found
 
 
 def _json(data: str) -> Any:

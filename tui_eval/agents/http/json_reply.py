@@ -66,7 +66,7 @@ def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tu
     if isinstance(value, str) and paths.reply is None:
         return _events(value), Reply(turn=turn, text=value)
     found = at_path(value, paths.reply) if paths.reply else _usual(value)
-    if isinstance(value, dict) and (said := _failure(value, found, paths.reply)):
+    if isinstance(value, dict) and (said := failure(value, found, paths.reply)):
         answer = "" if found is MISSING or found is None else text_of(found)
         raise AgentError(one_line(said), answer=answer, code="reported", said=fact_first(said))
     if found is None:
@@ -96,7 +96,7 @@ def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tu
     metadata = _part(value, paths.metadata, "metadata")
     if metadata is not None and not isinstance(metadata, dict):
         figures.tell("metadata", metadata, "an object")
-    if paths == Paths() and isinstance(value, dict) and (beside := _beside(value)):
+    if paths.reply is None and isinstance(value, dict) and (beside := _beside(value)):
         metadata = beside | (metadata if isinstance(metadata, dict) else {})
     if isinstance(metadata, dict):
         reply.metadata = metadata
@@ -123,7 +123,7 @@ _NOT_DONE = ("success", "ok")
 _REASONS = ("message", "detail", "reason", "errors", "msg")
 
 
-def _failure(value: dict[str, Any], found: Any, path: str | None) -> str:
+def failure(value: dict[str, Any], found: Any, path: str | None) -> str:
     """What an answer says went wrong, in its own words; empty where it says nothing of that.
 
     `success: false` beside what stands at a `reply` path that was named is a fact about that answer, not its absence.
