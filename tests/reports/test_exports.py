@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 from tests.store.test_store import attempt
+from tui_eval.commands.run_suites import write_files
 from tui_eval.guard.text import storable, visible_json
 from tui_eval.model import Case, DataDetails, Entry, Turn, Usage, Verdict
 from tui_eval.reports import export as export_module
@@ -268,6 +269,35 @@ def test_a_folder_that_is_read_only_is_said_in_a_line(
     monkeypatch.setattr(Path, "unlink", refused)
     with pytest.raises(ExportError, match=r"run\.md: cannot be written: Read-only file system"):
         export(reader, tmp_path / "run.md")
+
+
+def test_files_of_a_run_that_goes_on_say_one_thing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = [
+        PlannedCase(Case(f"s.yaml::{name}", name, "s.yaml", "nao"), "a", None, 1, 1) for name in "abcdefgh"
+    ]
+    writer = RunWriter(Store(tmp_path).create_folder("r"), RunInfo(id="r", state="running"))
+    refs = iter([ref for (ref,) in writer.plan(planned)])
+
+    def one_more(*_: object) -> None:
+        if (ref := next(refs, None)) is not None:
+            writer.done(ref, attempt("s.yaml::a", 1))
+            assert writer.flush()
+
+    one_more()
+    add = results.Metrics.add
+    monkeypatch.setattr(results.Metrics, "add", lambda self, result: (one_more(), add(self, result))[1])
+    paths = [tmp_path / f"r.{ending}" for ending in ("json", "jsonl", "csv", "junit.xml")]
+    with closing(RunReader(writer.folder)) as reader:
+        assert write_files(reader, paths, one_more) == 0
+    writer.close()
+    whole = json.loads(paths[0].read_text())
+    assert [whole["summary"][name] for name in ("total", "passed", "not_run")] == [1, 1, 7]
+    assert len(whole["not_run"]) == 7
+    assert sum(one["passed"] for one in whole["cases"]) == 1
+    told = [json.loads(line)["outcome"] for line in paths[1].read_text().splitlines()]
+    assert sorted(told) == ["not run"] * 7 + ["passed"]
+    assert paths[2].read_text().count("not run") == 7 * 2
+    assert ElementTree.parse(paths[3]).getroot().get("skipped") == "7"
 
 
 def test_two_that_write_one_file_leave_a_whole_one(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.test_store import attempt
 from tui_eval.case_names import called, which_tests
 from tui_eval.model import Case
 from tui_eval.store import reader as reader_module
@@ -79,3 +80,26 @@ def test_the_last_of_many_thousand_cases_is_called_by_its_variable(tmp_path: Pat
     assert reader.listed([reader.cases()[-1]])[0].name == "is 10001?"
     reader.close()
     writer.close()
+
+
+def test_what_is_read_of_one_moment_belongs_together_while_the_run_goes_on(tmp_path: Path) -> None:
+    planned = [PlannedCase(Case(f"s.yaml::{name}", name, "s.yaml", "nao"), "a", None, 1, 1) for name in "abc"]
+    writer = RunWriter(Store(tmp_path).create_folder("r"), RunInfo(id="r", state="running"))
+    refs = [ref for (ref,) in writer.plan(planned)]
+    writer.done(refs[0], attempt("s.yaml::a", 1))
+    assert writer.flush()
+    reader = RunReader(writer.folder)
+    with reader.of_one_moment():
+        assert [row.state == "done" for row in reader.attempts()] == [True, False, False]
+        writer.done(refs[1], attempt("s.yaml::b", 1))
+        assert writer.flush()  # the writer does not wait for who reads
+        with reader.of_one_moment():
+            assert [row.state == "done" for row in reader.attempts()] == [True, False, False]
+        writer.done(refs[2], attempt("s.yaml::c", 1))
+        writer.state("finished", 1.0)
+        writer.close()
+        assert [row.state == "done" for row in reader.attempts()] == [True, False, False]
+        assert reader.info().state == "running"
+    assert all(row.state == "done" for row in reader.attempts())
+    assert reader.info().state == "finished"
+    reader.close()

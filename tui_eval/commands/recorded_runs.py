@@ -66,15 +66,16 @@ def show(reference: str, case_name: str | None, *, gap: bool = True) -> int:
     with_reader = _reader(reference)
     try:
         if case_name is None:
-            info, table = with_reader.info(), console_table.RunTable.of(with_reader)
-            part = shard_words(info.provenance)
-            say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part]))}")
-            say_lines(table.lines(terminal_width()))
-            say_lines(failures_of(with_reader, table, _project_of(with_reader.folder)))
-            say(f"\n{table.totals(info.note if gap else without_gap(info), lacks_of(info))}")
-            if unread_of(info):
-                return EXIT_USAGE
-            return code_of(table.sums.outcomes, lacks_words(info) or None)
+            with with_reader.of_one_moment():
+                info, table = with_reader.info(), console_table.RunTable.of(with_reader)
+                part = shard_words(info.provenance)
+                say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part]))}")
+                say_lines(table.lines(terminal_width()))
+                say_lines(failures_of(with_reader, table, _project_of(with_reader.folder)))
+                say(f"\n{table.totals(info.note if gap else without_gap(info), lacks_of(info))}")
+                if unread_of(info):
+                    return EXIT_USAGE
+                return code_of(table.sums.outcomes, lacks_words(info) or None)
         cases = with_reader.cases()
         listed = with_reader.listed(cases)
         meant = [

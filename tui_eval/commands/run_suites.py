@@ -383,22 +383,24 @@ def write_files(
     reader: RunReader, outputs: Sequence[Path], written: Callable[[Path], None] = lambda path: None
 ) -> int:
     """Write a run to every file that can be written, each of the kind that its ending means, and say what is wrong
-    with the others; how many could not be. One that cannot be written keeps no other back."""
+    with the others; how many could not be. One that cannot be written keeps no other back. Of a run that goes on all of
+    them say the same."""
     if not outputs:
         return 0
     from tui_eval.reports.export import ExportError, export
 
     unwritten = 0
-    for path in outputs:
-        try:
-            notes = export(reader, path)
-        except ExportError as error:
-            warn_line(str(error))
-            unwritten += 1
-            continue
-        written(path)
-        for line in notes:
-            warn_line(line)
+    with reader.of_one_moment():
+        for path in outputs:
+            try:
+                notes = export(reader, path)
+            except ExportError as error:
+                warn_line(str(error))
+                unwritten += 1
+                continue
+            written(path)
+            for line in notes:
+                warn_line(line)
     return unwritten
 
 

@@ -199,7 +199,7 @@ def export(reader: RunReader, path: Path) -> list[str]:
             part = folder / f".{path.name[:_NAME]}.{secrets.token_hex(4)}.part"
             left.callback(_take_away, part)
             folder.mkdir(parents=True, exist_ok=True)
-            with dropped_figures() as dropped:
+            with dropped_figures() as dropped, reader.of_one_moment():
                 write(reader, part)
             target.take(part)
         except OSError as error:

@@ -212,12 +212,12 @@ def _reader(root: Path, run: str) -> RunReader:
 
 
 def _page(root: Path, run: str) -> str:
-    with closing(_reader(root, run)) as reader:
+    with closing(_reader(root, run)) as reader, reader.of_one_moment():
         return "".join(page.pieces(reader, run)).encode("utf-8", "replace").decode()
 
 
 def _document(root: Path, run: str) -> dict[str, Any]:
-    with closing(_reader(root, run)) as reader:
+    with closing(_reader(root, run)) as reader, reader.of_one_moment():
         return results.build(reader)
 
 

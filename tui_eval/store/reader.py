@@ -1,4 +1,4 @@
-"""Reading a run, also while it is being written: short transactions, never a lock on the writer."""
+"""Reading a run, also while it is being written: never a lock on the writer."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ class RunReader:
     def info(self) -> RunInfo:
         """The run's facts; a run whose engine is gone is `interrupted`."""
         info = self._facts()
-        if info.state in ("running", "paused") and not is_alive(self.folder):
+        of_now = not self._connection.in_transaction  # else what its engine wrote last is not seen
+        if info.state in ("running", "paused") and of_now and not is_alive(self.folder):
             if self._move():
                 return self.info()
             # It may have ended between the two looks: what its engine wrote last counts.
@@ -107,6 +108,30 @@ class RunReader:
             if info.state in ("running", "paused"):
                 info.state = "interrupted"
         return info
+
+    @contextlib.contextmanager
+    def of_one_moment(self) -> Iterator[None]:
+        """While it lasts, a run that goes on is read as it is now: what is read in several passes, or into several files,
+        belongs together. Not where it has no write-ahead log (on some network mounts): there its writer would have to
+        wait."""
+        if not self._connection.in_transaction and self._goes_on():
+            self._all("BEGIN", ())
+        else:  # it changes no more, or is read so already
+            yield
+            return
+        try:
+            yield
+        finally:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.rollback()
+
+    def _goes_on(self) -> bool:
+        try:
+            return self.info().state in ("running", "paused") and self._one("PRAGMA journal_mode", ()) == (
+                "wal",
+            )
+        except StoreError:  # who reads it says so
+            return False
 
     def _facts(self) -> RunInfo:
         row = self._one("SELECT value FROM meta WHERE key = 'info'", ())
