@@ -102,6 +102,7 @@ def test_a_run_that_a_limit_ended_says_how_much_never_ran(root: Path) -> None:
     for width in (80, 200):
         _, whole, told = runs_text([run, cut], width).splitlines()
         assert "36 not run: " in told and "not run" not in whole
+        assert "not whole: " in runs_text([msgspec.structs.replace(run, lacks="others never ran")], width)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 130, 200])

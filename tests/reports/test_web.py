@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.store.test_store import attempt, start
@@ -23,9 +24,12 @@ from tests.support.ports import free_port
 from tests.support.waiting import until
 from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.guard.text import CONTROL_TABLE
+from tui_eval.reports.html_templates import render
 from tui_eval.reports.web_compare import PageNotThere, api, comparison_page
 from tui_eval.reports.web_home import home
 from tui_eval.reports.web_server import case_page
+from tui_eval.store.index import Index
+from tui_eval.store.schema import RunSummary
 
 
 def begin(folder: Path, port: int) -> subprocess.Popen[str]:
@@ -147,6 +151,23 @@ def test_the_list_of_runs_shows_rates_states_and_a_trend(tmp_path: Path) -> None
     assert listed.count(">compare</a>") == 2 and f"/compare?after={runs[2].info.id}" in listed
     assert f"adds to {runs[0].info.id}" in listed and '<td class="number">100%' in listed
     assert "<script" not in listed and "default-src 'none'" in listed
+
+
+def test_the_list_says_what_a_run_is_short_of(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    LiveRun(tmp_path, ["a"]).all_done(["passed"])
+    (run,) = Index(tmp_path).runs()
+    for short, said in (
+        ({"total": 4}, "3 not run</span>"),
+        ({"lacks": "others never ran"}, "not whole</span>"),
+    ):
+        assert said not in _page_of(run) and said in _page_of(msgspec.structs.replace(run, **short))
+    newer = _page_of(msgspec.structs.replace(run, state="newer", what="a newer one"))
+    assert "newer</span>" in newer and "href=" not in newer.partition("<tr><td")[2].partition("</table>")[0]
+
+
+def _page_of(run: RunSummary) -> str:
+    return render("runs.html.j2", root=Path("p"), rows=[(run, 1.0)], cards=[], again=0)
 
 
 def test_the_list_is_loaded_again_while_a_run_goes_on(tmp_path: Path) -> None:

@@ -376,8 +376,8 @@ def _cells(run: RunSummary, wide: bool) -> list[str]:
     more = [time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_at)), run.state] if wide else []
     if not wide and run.state != "finished":
         what = f"{run.state}: {what}"
-    if run.state == "finished" and run.never_ran:  # a limit ended it: what passed is not all
-        what = f"{run.never_ran:,} not run: {what}"
+    if run.short_of:
+        what = f"{run.short_of}: {what}"
     counts = (
         ["", "", ""]
         if run.unread

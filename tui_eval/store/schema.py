@@ -357,6 +357,13 @@ class RunSummary(msgspec.Struct):
         return max(0, self.total - self.passed - self.failed - self.errors - self.cancelled)
 
     @property
+    def short_of(self) -> str:
+        """What one that has ended is short of, in two or three words: what passed is not all there. Empty: nothing."""
+        if self.state != "finished":
+            return ""
+        return f"{self.never_ran:,} not run" if self.never_ran else "not whole" if self.lacks else ""
+
+    @property
     def told(self) -> str:
         """What was run, with the name of its case where it has one, and by which rules, if by others than the documented."""
         places, mark, cases = self.what.rpartition(" (")

@@ -111,7 +111,7 @@ def outcome_sign(run: RunSummary) -> tuple[str, str]:
         (run.failed if run.cases_failed is None else run.cases_failed, ("✗", "failed")),
         (run.errors if run.cases_errors is None else run.cases_errors, ("!", "error")),
         (run.cancelled, STATES["cancelled"]),
-        (run.never_ran or bool(run.lacks), ("◌", "error")),
+        (bool(run.short_of), ("◌", "error")),
         (run.passed, ("✓", "passed")),
     ):
         if number:
@@ -266,10 +266,8 @@ def row_line(
     )
     if run.state != "finished":
         line = (*line, Span(f"{run.state} ", style))
-    elif run.never_ran:  # a limit ended it: what passed is not all
-        line = (*line, Span(f"{run.never_ran:,} not run ", "error"))
-    elif run.lacks:
-        line = (*line, Span("not whole ", "error"))
+    elif run.short_of:
+        line = (*line, Span(f"{run.short_of} ", "error"))
     if begun:
         line = (*line, Span(f"{begun} ", "muted"))
     if one.above:
