@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,29 @@ def test_markdown_says_it_beside_the_reason(tmp_path: Path) -> None:
         and "| | id *integer* | amo&#124;unt *number* |" in text
     )
     assert "| ≠ | 1 | 1.25→125.0 |" in text
+
+
+def test_markdown_shows_the_agents_query_as_it_is(tmp_path: Path) -> None:
+    """Its line with the caret stands below a list, where an indented line is no code: an image, a link, a person's
+    name in it were these."""
+    from markdown_it import MarkdownIt
+
+    place = ["LINE 1: select '<img src=y> @bob **b** ```` http://x.example'", "               ^"]
+    made = wrong()
+    assert made.data is not None
+    made.data.settings = {"conclusion": {"blame": "query", "line": "its query is wrong", "place": place}}
+    run_id = new_run_id()
+    writer = RunWriter(Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a"]))
+    case = Case("t.yml::revenue", "revenue", "t.yml", "nao", turns=[Turn("how much?")])
+    ((ref,),) = writer.plan([PlannedCase(case, "a", None, 1, 1)])
+    writer.done(ref, made)
+    writer.close()
+    with closing(RunReader(writer.folder)) as reader:
+        export(reader, tmp_path / "run.md")
+    page = MarkdownIt("commonmark").enable("table").render((tmp_path / "run.md").read_text())
+    shown = html.escape("\n".join(place), quote=False)
+    assert f"<pre><code>{shown}\n</code></pre>" in page
+    assert "<td>≠</td>" in page and "<img" not in page
 
 
 def test_show_says_where_an_expected_query_failed_and_which_step_went_wrong() -> None:

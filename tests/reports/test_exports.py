@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import re
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -216,6 +217,30 @@ def test_markdown_shows_foreign_text_as_it_is(reader: RunReader, tmp_path: Path)
         and found.cells[-1].startswith("passed")
     )
     assert "1 passed</summary>" in page and "Pass rate" in page
+
+
+def test_markdown_calls_nobody_and_links_nowhere(tmp_path: Path) -> None:
+    """What shows it looks for names and addresses in each text between two tags, when `&#64;` is `@` again."""
+    from markdown_it import MarkdownIt
+
+    name = "@team #12 !3 a@b.example https://x.example WWW.x.example $7 ~bug 25% of 5 & 6"
+    case = Case(f"s.yaml::{name}", name, "s.yaml", "nao", turns=[Turn("hello")])
+    writer = RunWriter(Store(tmp_path).create_folder("r"), RunInfo(id="r", agents=[name]))
+    ((ref,),) = writer.plan([PlannedCase(case, name, name, 1, 1)])
+    writer.done(ref, attempt(case.case_id, 1, "failed"))
+    writer.close()
+    with closing(RunReader(writer.folder)) as reader:
+        export(reader, tmp_path / "a.md")
+    page = MarkdownIt("commonmark").enable("table").render((tmp_path / "a.md").read_text("utf-8"))
+    texts: list[str] = []
+
+    class Texts(HTMLParser):
+        def handle_data(self, data: str) -> None:
+            texts.append(data)
+
+    Texts().feed(page)
+    assert "".join(texts).count(name) == 4
+    assert not [text for text in texts if re.search(r"[@#!$~]\w|://|www\.", text, re.IGNORECASE)]
 
 
 def test_every_reader_reads_the_same(reader: RunReader, tmp_path: Path) -> None:

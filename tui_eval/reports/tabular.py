@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
@@ -208,7 +209,7 @@ def _details(item: CaseSummary, shown: RowsShown) -> list[str]:
     told = [*shown.diagnosis, *([f"SQL: {shown.conclusion}"] if shown.conclusion else ())]
     lines += [f"- {_text(clip(line, 300))}" for line in told]
     for said in (shown.place, shown.fault):
-        lines += ["", *(f"    {visible(line, newlines=False)}" for line in said)] if said else []
+        lines += _code(said) if said else []
     table = shown.table or shown.answer
     if table is not None:
         more = f", {table.more_rows:,} more rows" if table.more_rows else ""
@@ -221,6 +222,13 @@ def _details(item: CaseSummary, shown: RowsShown) -> list[str]:
             lines.append(f"| {row.mark.strip()} | {cells} |")
     lines += ["", shown.cut] if shown.cut else []
     return [*lines, "", "</details>", ""]
+
+
+def _code(said: Iterable[str]) -> list[str]:
+    """Foreign text as it is, line by line; fenced, since what is indented below a list belongs to that."""
+    lines = [visible(line, newlines=False).encode("utf-8", "replace").decode() for line in said]
+    fence = "`" * max([3, *(len(ticks) + 1 for line in lines for ticks in re.findall("`+", line))])
+    return ["", fence, *lines, fence]
 
 
 def _why(item: CaseSummary, found: Mapping[ColumnKey, RowsShown]) -> str:
@@ -281,6 +289,12 @@ def _outcome(item: CaseSummary) -> str:
 _MARKS = {ord(mark): f"&#{ord(mark)};" for mark in "\\`*_{}[]<>|#!&~@$"}
 
 
+_REFERENCES = re.compile(r"(?<=[@#!~$%&])(?=[\w\"])|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
+"""Places in names of people and issues, addresses of pages and of mail. What shows Markdown makes links of them, and calls
+the people, after it has read `&#64;` as `@`: a comment between is not seen, and leaves no name."""
+
+
 def _text(text: str) -> str:
-    """Foreign text in a table cell: nothing in it is Markdown, HTML or a person's name that is called."""
-    return visible(text, newlines=False).encode("utf-8", "replace").decode().translate(_MARKS)
+    """Foreign text in a table cell: nothing in it is Markdown, HTML, a link or a person's name that is called."""
+    shown = visible(text, newlines=False).encode("utf-8", "replace").decode()
+    return "<!-- -->".join(part.translate(_MARKS) for part in _REFERENCES.split(shown))
