@@ -12,8 +12,10 @@ from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, Store
 from tui_eval.tui.screens.suites_screen import SuitesFacts, facts_line
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_details import describe
+from tui_eval.tui.state.lists.case_sources import SuiteCases
 from tui_eval.tui.state.lists.case_tree import View, build
-from tui_eval.tui.state.lists.entries import failing, not_passed, suite_entries
+from tui_eval.tui.state.lists.entries import failing, not_passed, subject, suite_entries
+from tui_eval.tui.state.lists.filtering import parse, values_of
 from tui_eval.tui.state.runs.run_estimate import Who
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
@@ -213,3 +215,24 @@ def test_cases_and_their_rows_are_counted_by_their_names_and_outcomes_add_up() -
     never = build(suite_entries(app_state()), state.suites, View())
     told = "".join(text for _, text in facts_line(state, never, Symbols(), SuitesFacts(), "", 200))
     assert told.endswith("3 cases")
+
+
+@pytest.mark.parametrize("past", [True, False])
+def test_a_row_of_suites_points_at_the_column_that_its_run_in_front_has(past: bool) -> None:
+    """The model of an agent's entry, which no case names, is its column's too: `.` asked for one without, and found
+    no answer."""
+    known = result("one/s::a", "m1", "failed", 50.0, "own")
+    state = app_state(*([known] if past else []))
+    state.run = run_of({"m1": "failed"})
+    state.group = RunGroup([state.run])
+    row = suite_entries(state)[0]
+    pointer = SuiteCases(state).pointer_of(row)
+    assert (pointer.agent, pointer.model, pointer.run_id) == ("bot", "m1", "r050")
+    assert not row.column and row.model == ""  # one column of the suites, whoever answered
+
+
+def test_a_filter_by_model_finds_in_suites_what_it_finds_in_a_run() -> None:
+    state = app_state(result("one/s::a", "m1", "failed", 50.0, "own"))
+    rows = suite_entries(state)
+    assert [row.case_id for row in rows if parse("model:m1").matches(subject(row))] == ["one/s::a"]
+    assert values_of(rows)["model"] == ["m1"]

@@ -74,6 +74,8 @@ class CaseRow(Struct, eq=False):
     """Of which test of its suite it is a row; empty: of the one called as the row. Rows of one test stand together."""
     column: EntryColumn | None = None
     """The column that it is asked in, of a row of the suites; None where there is only the suite's own."""
+    answered: str = ""
+    """The model of what it came to; of an agent's entry where the case itself names none, so that `model` is empty."""
     named: bool = False
     """Whether its agent was named by who asked: then it stands in that one's column, also where its test has that agent of
     its own in another (promptfoo)."""

@@ -110,7 +110,7 @@ def _of_past(entry: CaseRow, item: CaseItem, results: Sequence[CaseHistory]) -> 
     entry.cached, entry.compat = last.cached, last.compat
     entry.edited = int(item.edited_since(last.content_hash))
     entry.message, entry.cause, entry.alike = last.message, last.cause, last.alike
-    entry.agent = last.agent or entry.agent
+    entry.agent, entry.answered = last.agent or entry.agent, last.model or ""
     return entry
 
 
@@ -180,6 +180,7 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str, item: CaseItem | None
     rows = [one.row for one in placed]
     entry.case_ref = case.id
     entry.run_id = run.info.id
+    entry.agent, entry.answered = case.agent or entry.agent, case.model or ""
     entry.status = group.status(key)
     done = [row for row in rows if row.state == "done"]
     passed = sum(row.outcome == "passed" for row in done)
@@ -233,7 +234,7 @@ def subject(entry: CaseRow, *, differs: bool = False) -> Subject:
             entry.detail,
             entry.variant,
             entry.agent,
-            entry.model,
+            entry.model or entry.answered,
             entry.suite,
             entry.status,
             title_of(entry.format),
@@ -255,7 +256,7 @@ def subject(entry: CaseRow, *, differs: bool = False) -> Subject:
         entry.suite,
         entry.format,
         entry.agent,
-        entry.model,
+        entry.model or entry.answered,
         (case.prompt or "") if case else "",
         tags,
         text,

@@ -256,9 +256,10 @@ def values_of(entries: Iterable[CaseRow], saved: Iterable[str] = ()) -> dict[str
     """What may follow each key, by key; under the empty key what may stand alone."""
     found: dict[str, dict[str, None]] = {key: {} for key in ("agent", "model", "suite", "tag", "format")}
     for _, entry in zip(range(MOST_ENTRIES), entries, strict=False):
-        for key in ("agent", "model", "suite", "format"):
-            if getattr(entry, key):
-                found[key].setdefault(getattr(entry, key))
+        said = (entry.agent, entry.model or entry.answered, entry.suite, entry.format)
+        for key, value in zip(("agent", "model", "suite", "format"), said, strict=True):
+            if value:
+                found[key].setdefault(value)
         if entry.case is not None and entry.case.metadata:
             found["tag"].update(dict.fromkeys(tags_of(entry.case.metadata)))
     found["verdict"] = dict.fromkeys(("right", "wrong"))
