@@ -13,14 +13,15 @@ import pytest
 from aiohttp import web
 
 from tests.servers.base import Planned, Server
-from tests.support.agents import agent, talk
+from tests.support.agents import agent, context, services, talk
 from tui_eval import causes
-from tui_eval.agents import AgentError, Request
+from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.models.finish_reasons import failure, silence
 from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
-from tui_eval.events import ToolCall
+from tui_eval.config.project import AgentSpec
+from tui_eval.events import ToolCall, UsageReport
 from tui_eval.model import Reply
 
 
@@ -705,6 +706,62 @@ async def test_a_stream_of_which_nobody_says_what_counts_is_an_error(server: Gat
 async def test_a_stream_without_what_reply_names_is_an_error(server: Gateway) -> None:
     with pytest.raises(AgentError, match=r"no event of the stream that .* has json\.text"):
         await asked(server, "http", streamed({"delta": "pass"}, {"delta": "word"}), reply="json.text")
+
+
+COUNTED = {"prompt_tokens": 7000, "completion_tokens": 900}
+BEGUN = {
+    "type": "message_start",
+    "message": {"model": "m", "usage": {"input_tokens": 7000, "output_tokens": 1}},
+}
+OVER = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+PAID: dict[str, tuple[str, Planned, int]] = {
+    "an error after the counts": ("openai", streamed({**delta("half"), "usage": COUNTED}, {"error": OVERLOADED}), 900),
+    "a filter": ("openai", streamed(delta("ha"), {**delta(None, "content_filter"), "usage": COUNTED}), 900),
+    "a filter of a whole answer": ("openai", whole({**choice("ha", "content_filter"), "usage": COUNTED}), 900),
+    "no text": ("openai", whole({**choice("", "length"), "usage": COUNTED}), 900),
+    "an overloaded server": ("anthropic", streamed(BEGUN, OVER, done=False), 1),
+    "a stream that breaks off": ("anthropic", streamed(BEGUN, done=False), 1),
+    "no blocks": (
+        "anthropic",
+        whole({"content": [], "stop_reason": "refusal", "usage": {"input_tokens": 7000, "output_tokens": 9}}),
+        9,
+    ),
+    "a response of thoughts": (
+        "openai-responses",
+        whole({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
+               "output": [{"type": "reasoning"}], "usage": {"input_tokens": 7000, "output_tokens": 64}}),
+        64,
+    ),
+    "a response that failed": (
+        "openai-responses",
+        whole({"status": "failed", "error": OVERLOADED, "usage": {"input_tokens": 7000, "output_tokens": 2}}),
+        2,
+    ),
+    "ollama": (
+        "ollama",
+        Planned(raw=b'{"message": {"content": ""}, "done": true, "prompt_eval_count": 7000, "eval_count": 5}\n'),
+        5,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", PAID)
+async def test_what_is_no_answer_was_paid_for_all_the_same(server: Gateway, form: str) -> None:
+    """A cost limit would never be reached by a model whose answers all fail."""
+    kind, planned, output = PAID[form]
+    server.plan.append(planned)
+    base = server.url if kind in ("anthropic", "ollama") else f"{server.url}/v1"
+    costs = {"m": {"input": 1.0, "output": 1.0}}
+    spec = AgentSpec("it", kind, {"base_url": base}, base="/", model="m", retries=0)  # type: ignore[arg-type]
+    it = create(spec, services("/", prices=costs))
+    events: list[Any] = []
+    with pytest.raises(AgentError):
+        async for event in (await it.open(context())).send(Request(1, "x")):
+            events.append(event)
+    await it.close()
+    (told,) = [event for event in events if isinstance(event, UsageReport)]
+    assert (told.usage.input_tokens, told.usage.output_tokens) == (7000, output)
+    assert told.cost == (None if kind == "ollama" else pytest.approx((7000 + output) / 1e6))
 
 
 CALLED = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -207,6 +207,16 @@ def test_a_cost_limit_says_what_it_could_not_count(cli: Cli, project: Path) -> N
     assert "is unknown" not in cli("run", ".", "-s", "greets").out
 
 
+def test_a_cost_limit_says_of_answers_that_failed_what_it_could_not_count(cli: Cli, project: Path) -> None:
+    """They were paid for like others, as the tokens show."""
+    (project / "fails.py").write_text(
+        "from tui_eval.events import UsageReport\nfrom tui_eval.model import Usage\n"
+        "async def fails(message, session):\n    yield UsageReport(Usage(7, 2))\n    raise ValueError('gone')\n"
+    )
+    given = ("run", ".", "-s", "greets", "--agent", "fails.py:fails", "--max-cost", "1")
+    assert "the cost of 1 answer is unknown: the cost limit of 1 USD did not count that" in cli(*given).out
+
+
 def test_progress_names_the_model_where_an_agent_has_several(cli: Cli, project: Path) -> None:
     one = cli("run", ".", "-s", "greets").err
     several = cli("run", ".", "-s", "greets", "-m", "small", "-m", "large").err

@@ -20,7 +20,7 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.schedule import Schedule, Ticket
 from tui_eval.guard.fair_share import in_turn
-from tui_eval.model import Attempt, JudgeUse
+from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.store.long_texts import has_long
 from tui_eval.store.schema import PLACE_LOST, RunState
 from tui_eval.store.shard_runs import CostLimit
@@ -282,15 +282,15 @@ class Runner:
         judged = ticket.job.judges_only  # what the answer took was spent when it was asked for
         self._cost += 0.0 if judged else attempt.cost or 0.0
         self._judged(attempt.judging)
-        if (
-            attempt.cost is None
-            and not judged
-            and not attempt.cached
-            and attempt.outcome in ("passed", "failed")
-        ):
+        taken = attempt.usage or Usage()
+        used = (taken.input_tokens or 0) + (taken.output_tokens or 0)
+        answered = bool(used) or attempt.outcome in (
+            "passed",
+            "failed",
+        )  # what is no answer may have been paid for
+        if attempt.cost is None and not judged and not attempt.cached and answered:
             self.without_cost += 1
         if not judged and attempt.usage is not None and self._schedule is not None:
-            used = (attempt.usage.input_tokens or 0) + (attempt.usage.output_tokens or 0)
             self._schedule.spent(ticket, used)
         if not self._columns.waits(ticket):
             self._settled(ticket, attempt, packed)

@@ -359,20 +359,16 @@ class AnthropicSession(Session):
             answer = AnthropicAnswer(keeps_filtered) if step else answer
             body = encode(self._body(request))
             call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
-            async for event in asked(call, answer):
-                yield event
-            total = add_usage(total, answer.usage)
-            written += answer.written
-            cost = prices.cost_of(
-                answer.model,
-                self.model,
-                total,
-                agent.services.prices,
-                agent.own_price,
-                written,
-                priced=self.priced,
-            )
-            yield UsageReport(total, cost, written)
+            try:
+                async for event in asked(call, answer):
+                    yield event
+            except AgentError:
+                if answer.usage is not None:  # it was paid for
+                    yield self._spent(total, written, answer)
+                raise
+            told = self._spent(total, written, answer)
+            total, cost, written = told.usage, told.cost, told.written
+            yield told
             text = answer.text
             if request.schema is not None and (structured := answer.called(STRUCTURED)) is not None:
                 text = text_of(structured)
@@ -433,6 +429,14 @@ class AnthropicSession(Session):
             code="too-many-steps",
             limit=agent.max_steps,
         )
+
+    def _spent(self, before: Usage, written: int, answer: AnthropicAnswer) -> UsageReport:
+        """What this turn has taken with this answer, and `before` it."""
+        agent, total = self.agent, add_usage(before, answer.usage)
+        written += answer.written
+        costs, own = agent.services.prices, agent.own_price
+        cost = prices.cost_of(answer.model, self.model, total, costs, own, written, priced=self.priced)
+        return UsageReport(total, cost, written)
 
     def _take(self, messages: list[Any]) -> None:
         """A conversation given at once: it replaces the one so far."""

@@ -26,6 +26,8 @@ from tui_eval.guard.once import Once
 from tui_eval.model import Entry, Reply, Usage
 
 T = TypeVar("T")
+_NOBODYS = (Usage(0, 0), Usage(0, 0, 0))
+"""Counts where nobody counted."""
 
 
 class _LoopOfItsOwn:
@@ -190,6 +192,11 @@ class LiteLLMSession(Session):
                 completion.check_said(who)
         except AgentError as error:
             error.answer = error.answer or completion.text
+            if completion.usage not in (None, *_NOBODYS):  # it was paid for
+                yield UsageReport(
+                    completion.usage,
+                    await agent.loop.call(lambda: _cost(library, self.model, completion.usage, agent)),
+                )
             raise
         except Exception as error:  # every provider brings errors of its own
             status = getattr(error, "status_code", None)
@@ -200,7 +207,7 @@ class LiteLLMSession(Session):
                 code="reported" if not isinstance(status, int) else "",
                 said=one_line(str(error)),
             ) from None
-        if completion.usage == Usage(0, 0) or completion.usage == Usage(0, 0, 0):
+        if completion.usage in _NOBODYS:
             completion.usage = None  # it says 0 where nobody counted
         for call in completion.calls:
             yield ToolCall(call.id, call.name, call.arguments)

@@ -18,7 +18,7 @@ from tui_eval.agents.promptfoo.promptfoo_models import OLLAMA_KEYS, OLLAMA_OPTIO
 from tui_eval.agents.promptfoo.promptfoo_request import shaped_tools
 from tui_eval.agents.promptfoo.provider_response import prompt_of
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall
+from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 from tui_eval.model_ids import plain_name
@@ -140,6 +140,8 @@ class OllamaSession(Session):
                 yield call.exchanged()
             await call.close()
         text = "".join(parts)
+        if usage is not None:
+            yield UsageReport(usage)
         if not (self.tested or calls) and (why := finish_reasons.silence(text, reason, called=False)):
             raise AgentError(f"{agent.url} {why}", code="empty-answer", said=why)
         self.messages.append(

@@ -244,18 +244,13 @@ class OpenAISession(Session):
                     agent.knows_schemas = False
                     yield Note("asked again without a JSON schema, which this server may not know")
                     continue
+                if completion.usage is not None:  # it was paid for
+                    yield self._spent(total, completion)
                 raise
-            total = add_usage(total, completion.usage)
+            told = self._spent(total, completion)
+            total, cost = told.usage, told.cost
             model = completion.model or self.model
-            cost = prices.cost_of(
-                completion.model,
-                self.model,
-                total,
-                agent.services.prices,
-                agent.own_price,
-                priced=self.priced,
-            )
-            yield UsageReport(total, cost)
+            yield told
             self.messages.append(completion.message())
             if not completion.keeps_filtered:
                 completion.check_said(agent.url, called)
@@ -313,6 +308,13 @@ class OpenAISession(Session):
             code="too-many-steps",
             limit=agent.max_steps,
         )
+
+    def _spent(self, before: Usage, completion: Completion) -> UsageReport:
+        """What this turn has taken with this completion, and `before` it."""
+        agent, total = self.agent, add_usage(before, completion.usage)
+        costs, own = agent.services.prices, agent.own_price
+        cost = prices.cost_of(completion.model, self.model, total, costs, own, priced=self.priced)
+        return UsageReport(total, cost)
 
     def _completion(self, request: Request) -> Completion:
         return Completion(request.turn, keeps_filtered=self.agent.promptfoo or self.tested)

@@ -15,7 +15,7 @@ from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import chosen_model
 from tui_eval.agents.models.openai import OpenAIAgent
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
-from tui_eval.events import Event, Finished, Note, ReasoningDelta, TextDelta, ToolCall
+from tui_eval.events import Event, Finished, Note, ReasoningDelta, TextDelta, ToolCall, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 from tui_eval.model_ids import plain_name
@@ -93,6 +93,9 @@ class ResponsesSession(Session):
             if call.unreported and call.status is not None:
                 yield call.exchanged()
             await call.close()
+        usage = _usage(answer.get("usage")) if isinstance(answer, dict) else None
+        if usage is not None:
+            yield UsageReport(usage, self._cost(answer, usage))  # paid for, whatever it is
         if isinstance(answer, dict) and answer.get("error"):
             said = explain(text_of({"error": answer["error"]}))
             said_before = _read(answer["output"], {})[1] if isinstance(answer.get("output"), list) else ""
@@ -145,19 +148,14 @@ class ResponsesSession(Session):
         for event in events:
             yield event
         self.messages.append({"role": "assistant", "content": text})
-        usage = _usage(answer.get("usage"))
-        model = str(answer.get("model") or self.model)
-        cost = prices.cost_of(
-            model, self.model, usage, agent.services.prices, agent.own_price, priced=self.priced
-        )
         reply = Reply(
             turn=request.turn,
             text=text,
             usage=usage,
-            cost=cost,
+            cost=self._cost(answer, usage),
             latency_ms=round((time.monotonic() - began) * 1000, 1),
             finish_reason="stop" if answer.get("status") == "completed" else answer.get("status"),
-            model=model,
+            model=str(answer.get("model") or self.model),
         )
         if self.tested:
             told = {"responseId": answer.get("id"), "model": answer.get("model")}
@@ -167,6 +165,11 @@ class ResponsesSession(Session):
         else:
             reply.output = promptfoo_outputs.structured(text, agent.parameters.get("response_format"))
         yield Finished(reply)
+
+    def _cost(self, answer: dict[str, Any], usage: Usage | None) -> float | None:
+        agent, model = self.agent, str(answer.get("model") or self.model)
+        costs, own = agent.services.prices, agent.own_price
+        return prices.cost_of(model, self.model, usage, costs, own, priced=self.priced)
 
 
 def _read(items: list[Any], answered: dict[int, str]) -> tuple[list[Event], str]:

@@ -213,10 +213,10 @@ class Completion:
         except (msgspec.DecodeError, UnicodeError):
             chunk = self._loose_chunk(item, url)
         choices = chunk.choices
-        if chunk.error or not choices or len(choices) > 1 or choices[0].error:  # else it says none
-            self._check_chunk(chunk, item, url)
         if chunk.usage:
             self.usage = usage_of(chunk.usage)
+        if chunk.error or not choices or len(choices) > 1 or choices[0].error:  # else it says none
+            self._check_chunk(chunk, item, url)
         if chunk.model:
             self.model = chunk.model
         for choice in choices or ():

@@ -432,8 +432,9 @@ def _spent_before(attempts: Sequence[AttemptRow], cases: Mapping[int, StoredCase
         if row.judges:
             continue
         spent.cost += row.cost or 0.0
-        spent.without_cost += row.cost is None and not row.cached and row.outcome in ("passed", "failed")
         used = (row.input_tokens or 0) + (row.output_tokens or 0)
+        answered = bool(used) or row.outcome in ("passed", "failed")
+        spent.without_cost += row.cost is None and not row.cached and answered
         if used and row.started_at is not None and row.case_ref in cases:
             ended = row.started_at + (row.duration_ms or 0.0) / 1000
             spent.tokens.setdefault(cases[row.case_ref].agent, []).append((ended, used))
