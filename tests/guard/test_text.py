@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import (
     CONTROL_TABLE,
     MAX_DEPTH,
@@ -152,3 +153,7 @@ def test_stored_values_are_json(value: object) -> None:
     encoded = msgspec.json.encode(storable(value))
     encoded.decode()
     assert msgspec.json.decode(msgspec.json.encode(Entry(1, "user", result=storable(value)))) is not None
+
+
+def test_some_names_of_many_are_one_line() -> None:
+    assert some_of(["a\n::error::b", "c\td", "e"], 2) == "a␊::error::b, c␉d and 1 more"

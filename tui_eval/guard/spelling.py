@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tui_eval.guard.text import visible
+
 
 def close_to(key: str, known: Iterable[str]) -> str | None:
     """The known key that `key` looks like a slip for, or None.
@@ -37,7 +39,7 @@ def close_to(key: str, known: Iterable[str]) -> str | None:
 
 def some_of(names: Sequence[str], most: int, total: int | None = None) -> str:
     """`a, b and 1 more`: the first `most` of the names, and how many there are besides (of `total`, where that many are
-    not given)."""
+    not given). It is one line, whatever the names hold."""
     count = len(names) if total is None else total
     more = f" and {count - most:,} more" if count > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(visible(name, newlines=False) for name in names[:most]) + more
