@@ -310,7 +310,7 @@ def test_files_of_a_run_that_goes_on_say_one_thing(tmp_path: Path, monkeypatch: 
 
     one_more()
     add = results.Metrics.add
-    monkeypatch.setattr(results.Metrics, "add", lambda self, result: (one_more(), add(self, result))[1])
+    monkeypatch.setattr(results.Metrics, "add", lambda *given: (one_more(), add(*given))[1])
     paths = [tmp_path / f"r.{ending}" for ending in ("json", "jsonl", "csv", "junit.xml")]
     with closing(RunReader(writer.folder)) as reader:
         assert write_files(reader, paths, one_more) == 0

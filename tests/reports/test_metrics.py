@@ -46,3 +46,17 @@ def test_sums_of_money_are_as_exact_as_prices() -> None:
     assert found.by_model()[0]["total_saved"] == found.by_model()[0]["total_cost"] == 3.6
     assert total_amount([1.2, None, 1.2, 1.2], "cost saved") == 3.6 == price_of(1.2, 2.4)
     assert total_amount([1e-12], "cost") == 1e-12  # one alone is as it was said
+
+
+def test_a_case_is_one_test_whatever_models_its_attempts_name() -> None:
+    """One that erred names none: the others were a test of their own, that had passed each time."""
+    found = Metrics()
+    for number, model in enumerate((None, "m-1", "m-2")):
+        found.add({"name": "a", "model": model, "passed": number > 0}, 1)
+    for passed in (True, True, False):
+        found.add({"name": "a", "model": "m-1", "passed": passed}, 2)
+    metrics = whole(found.pass_metrics().items())
+    thirds = {"pass_at_1": 2 / 3, "pass_at_k": 1.0, "pass_hat_k": 0.0}
+    assert metrics["k"] == 3 and metrics["aggregate"] == pytest.approx(thirds)
+    assert [(one["name"], one["model"], one["k"]) for one in metrics["by_test"]] == [("a", "m-1", 3)] * 2
+    assert {one["model"]: one["total"] for one in found.by_model()} == {"m-1": 4, "m-2": 1, "unknown": 1}

@@ -120,20 +120,20 @@ class _Group(msgspec.Struct, gc=False):
 
 class Metrics:
     """What nao says of all results and of each model's. They are added one by one, and of each only its figures are
-    kept. `key` names what makes a group, the model with it; `name` and `model` are reported of each."""
+    kept."""
 
-    def __init__(self, key: Sequence[str] = ("name", "model")) -> None:
-        self._key = key
+    def __init__(self) -> None:
         self._all = _Totals()
         self._models: dict[str, _Totals] = {}
-        self._groups: dict[tuple[str, ...], _Group] = {}
+        self._groups: dict[tuple[str | int, str], _Group] = {}
 
-    def add(self, result: Result) -> None:
-        """One result more."""
-        model = str(result.get("model") or "unknown")
+    def add(self, result: Result, column: int | None = None) -> None:
+        """One result more. The attempts of a case with an agent and a model have a number in common, their `column`:
+        they are one test, whatever models they say that they were answered by. Without it the name is that, as in nao."""
+        model = str(result.get("model") or _UNKNOWN)
         for totals in (self._all, self._models.setdefault(model, _Totals())):
             totals.add(result)
-        key = tuple(model if part == "model" else str(result.get(part) or "") for part in self._key)
+        key = (str(result["name"]) if column is None else column), model
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(str(result["name"]), model)
@@ -178,7 +178,7 @@ class Metrics:
 
     def pass_metrics(self) -> dict[str, Any]:
         """pass@1 (share passed), pass@k (any), pass^k (all) by group, made one after the other, and their plain means."""
-        groups = self._sorted()
+        groups = self._tests()
         return {
             "k": _most(groups),
             "aggregate": _means(groups),
@@ -186,7 +186,26 @@ class Metrics:
         }
 
     def _sorted(self) -> list[_Group]:
-        return sorted(self._groups.values(), key=lambda group: (group.name, group.model))
+        return sorted(self._groups.values(), key=_by_name)
+
+    def _tests(self) -> list[_Group]:
+        found: dict[tuple[str | int, str], _Group] = {}
+        for (test, model), group in self._groups.items():
+            whole = found.setdefault(
+                (test, "") if isinstance(test, int) else (test, model), _Group(group.name, model)
+            )
+            whole.k += group.k
+            whole.passed += group.passed
+            if whole.model == _UNKNOWN:  # an attempt that erred before anybody answered
+                whole.model = model
+        return sorted(found.values(), key=_by_name)
+
+
+_UNKNOWN = "unknown"
+
+
+def _by_name(group: _Group) -> tuple[str, str]:
+    return group.name, group.model
 
 
 def _most(groups: Iterable[_Group]) -> int:
@@ -257,7 +276,6 @@ def _whole(value: Any) -> Any:
 
 
 DATA_ROWS = 1000
-_GROUP = ("case_id", "agent", "model")
 
 
 def build(reader: RunReader) -> dict[str, Any]:
@@ -267,9 +285,9 @@ def build(reader: RunReader) -> dict[str, Any]:
 
 def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
     """Its members in order, long lists as iterators: each is to be gone through before the next member is asked for."""
-    info, metrics = reader.info(), Metrics(_GROUP)
+    info, metrics = reader.info(), Metrics()
     yield "timestamp", datetime.datetime.fromtimestamp(info.started_at).isoformat()
-    yield "results", _counted(rows(reader), metrics)
+    yield "results", _counted(reader, metrics)
     outcomes: dict[str, int] = {}
     unfinished = 0
     for _, attempts in reader.by_case():
@@ -298,10 +316,11 @@ def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
     yield "run", run_facts(info)
 
 
-def _counted(results: Iterable[Result], metrics: Metrics) -> Iterator[Result]:
-    for one in results:
-        metrics.add(one)
-        yield one
+def _counted(reader: RunReader, metrics: Metrics) -> Iterator[Result]:
+    for case, _, results in rows_by_case(reader):
+        for _, one in results:
+            metrics.add(one, case.id)
+            yield one
 
 
 def _case(item: CaseSummary) -> dict[str, Any]:
