@@ -13,8 +13,9 @@ from tui_eval.engine.request import RequestCell
 from tui_eval.model import Attempt, Case, Turn
 from tui_eval.store.index import Index
 from tui_eval.store.run_folders import Store, new_run_id
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import CaseHistory, RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.front import SuitesChanged
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.entries import suite_entries
 from tui_eval.tui.state.watch_scope import AfterSave
@@ -150,3 +151,25 @@ async def test_a_save_that_is_watched_judges_what_the_key_judges_there(tmp_path:
         await until(lambda: app.services.engines.own.requests, pilot)
         assert sorted(cell.model for cell in app.services.engines.own.requests[0].cells) == models
         app.services.engines.own.live.finish()
+
+
+@pytest.mark.real
+async def test_the_cursor_stays_on_a_case_that_another_agent_is_asked_for(tmp_path: Path) -> None:
+    """Its row has another key then: the cursor was on the case below it, and so were the keys."""
+    root = project(tmp_path)
+    case_id = f"suites/support.yaml::{NAMES[0]}"
+
+    def result(model: str) -> CaseHistory:
+        return CaseHistory("r", case_id, "offline", model, "failed", 0, 1, 9.0, 5.0, 10, None, "h", model, 1)
+
+    async with running_app(root, (120, 30)) as (app, pilot):
+        await until(lambda: app.places.suites.case_list.cases.index and len(app.state.rows) == 3, pilot)
+        for models in (("good",), ("good", "sloppy"), ("sloppy",)):
+            app.state.set_history({case_id: [result(model) for model in models]})
+            if len(models) == 1:
+                app.places.suites.go_to(CasePointer(case_id))
+            app.places.post(SuitesChanged([case_id]))
+            await until(lambda: len(app.places.suites.all_entries()) == 2 + len(models), pilot)  # noqa: B023
+            await pilot.pause()
+            pointer = app.places.suites.current()
+            assert pointer is not None and pointer.case_id == case_id

@@ -27,6 +27,7 @@ class List:
         self.cases = Tree([], [], 0, {}, {})
         self.cursor = self.top = self.window = 0
         self.touched = False
+        self.marks: set[str] = set()
         self.current_line: Any = None
         self.timers: list[tuple[float, Callable[[], Any]]] = []
         """What its screen was asked to call later."""
@@ -154,6 +155,19 @@ def test_a_case_that_is_asked_in_other_columns_has_their_rows_in_its_place() -> 
         source.models = models
         arrangement.replace_some(["b"])
         assert shown(cases) == ["a", *rows, "c"]
+
+
+def test_the_mark_of_a_case_that_is_asked_in_other_columns_is_that_of_its_rows() -> None:
+    source = Columns()
+    arrangement, _, cases, _ = parts(source)
+    source.models = ("",)
+    arrangement.replace_some(["b"])
+    cases.marks = {key for key, row in arrangement.rows.items() if row.case_id == "b"}
+    assert len(cases.marks) == 1
+    for models in (("m", "n"), ("",)):
+        source.models = models
+        arrangement.replace_some(["b"])
+        assert cases.marks == {key for key, row in arrangement.rows.items() if row.case_id == "b"}
 
 
 def test_a_filter_shows_what_it_asks_for_and_one_that_is_wrong_changes_nothing() -> None:

@@ -152,6 +152,7 @@ class ListArrangement:
             self._at_work = 0
             late, self._late = self._late or set(), None
             self.rows, self._token = made[0], token
+            self._carry_marks(old)
             self.view.held.update(view.held)
             self._mended.update(dict.fromkeys(made[2] - self._mended.keys(), monotonic()))
             self._fold_in_a_moment()
@@ -180,6 +181,7 @@ class ListArrangement:
             old, self._late, self._others = self.rows, None, False
             self.rows = {entry.key: entry for entry in self._source.maker()()}
             self._hold(old, self.rows)
+            self._carry_marks(old)
         began = thread_time()
         keep = self._prepare() and keep
         tree = build(self.rows.values(), self._source.suites(), self.view)
@@ -292,6 +294,17 @@ class ListArrangement:
     def _hold(self, old: Mapping[str, CaseRow], new: Mapping[str, CaseRow]) -> None:
         """Let what changed stay in its place, and remember which failures are none any more."""
         self._mended.update(dict.fromkeys(hold(self.view, old, new), monotonic()))
+
+    def _carry_marks(self, old: Mapping[str, CaseRow]) -> None:
+        """A case that is asked in more columns now, or fewer, has rows of other keys: they are marked as it was."""
+        cases = self._screen.case_list
+        gone = {key: old[key].case_id for key in cases.marks - self.rows.keys() if key in old}
+        if not gone:
+            return
+        ids = set(gone.values())
+        found = {key: row.case_id for key, row in self.rows.items() if row.case_id in ids}
+        there = set(found.values())
+        cases.marks = cases.marks - {key for key, case_id in gone.items() if case_id in there} | found.keys()
 
     def _fold_in_a_moment(self) -> None:
         if self._moment is None and (mended := self._just_mended()):

@@ -700,10 +700,18 @@ def _nearest(old: list[TreeLine], cursor: int, tree: Tree) -> int:
         if index is not None and (kept is line or tree.lines[index].folded):
             return index
     stands = line.telling
-    found = tree.stands_for(stands.key) if stands is not None and line.kind != "group" else None
-    if found is not None:
-        return tree.index[found.key]
+    if stands is not None and line.kind != "group":
+        for row in (stands, *_in_other_columns(stands, tree)):
+            if (found := tree.stands_for(row.key)) is not None:
+                return tree.index[found.key]
     for index in (*range(cursor + 1, len(old)), *range(cursor - 1, -1, -1)):
         if old[index].entry is not None and old[index].key in tree.index:
             return tree.index[old[index].key]
     return cursor if cursor < len(tree.lines) else 0
+
+
+def _in_other_columns(old: CaseRow, tree: Tree) -> list[CaseRow]:
+    """The rows that a case has now that it is asked in more columns, or fewer; first that of whom this one is of."""
+    rows = [row for row in tree.shown if row.case_id == old.case_id and row.columns != old.columns]
+    whom = old.agent, old.model or old.answered
+    return sorted(rows, key=lambda row: (row.agent, row.model or row.answered) != whom)

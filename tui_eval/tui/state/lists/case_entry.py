@@ -85,6 +85,11 @@ class CaseRow(Struct, eq=False):
         """Its suite, and which of its tests it is a row of."""
         return self.suite, self.test or self.name
 
+    @property
+    def columns(self) -> int:
+        """In how many columns its case is asked."""
+        return self.column.of if self.column is not None else 1
+
 
 class Extent(Struct):
     """What of the entries' figures is there to be shown; a column without any takes no room."""
