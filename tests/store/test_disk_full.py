@@ -301,3 +301,21 @@ def test_a_run_whose_folder_is_taken_away_is_made_again_in_its_place(
     assert Store(tmp_path).find(home.name) == home
     with contextlib.closing(RunReader(home)) as reader:
         assert reader.info().state == "finished"
+
+
+def test_a_run_that_is_being_read_is_deleted_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite makes its files anew for a reader that had just opened the database: `Directory not empty`, and half
+    a folder stayed for good, in no list."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / DATABASE).write_bytes(b"")
+    unlink = os.unlink
+
+    def read_meanwhile(name: str, **options: int) -> None:
+        unlink(name, **options)
+        if name == DATABASE:
+            (folder / f"{DATABASE}-shm").write_bytes(b"")
+
+    monkeypatch.setattr(os, "unlink", read_meanwhile)
+    delete_run(folder)
+    assert not folder.exists()

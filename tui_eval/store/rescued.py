@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 
 import msgspec
@@ -14,6 +16,9 @@ from tui_eval.store.encoding import encode_json
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, kept_in, moved_to
 from tui_eval.store.schema import RunInfo
+
+TRIES = 10
+"""Times that a run's folder is emptied, while somebody reads it."""
 
 
 def bring_back(folder: Path) -> Path | None:
@@ -52,7 +57,15 @@ def delete_run(folder: Path) -> None:
         OSError: it cannot be.
     """
     kept = moved_to(folder)
-    shutil.rmtree(folder)
+    for left in reversed(range(TRIES)):
+        try:
+            shutil.rmtree(folder)
+            break
+        except OSError as error:
+            # Who was just reading it (a list in another terminal, the pane beside this one) makes SQLite's own files anew.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not left:
+                raise
+            time.sleep(0.05)
     if kept is not None:
         shutil.rmtree(kept, ignore_errors=True)
 

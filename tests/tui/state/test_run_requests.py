@@ -119,7 +119,8 @@ def test_what_is_asked_for(made: RunRequest, expected: dict[str, object]) -> Non
     ("field", "text", "told"),
     [
         ("attempts", "x", "attempts: a whole number"), ("concurrency", "0", "at once: at least 1"),
-        ("answers", "kept", "answers: 'kept': cache"), ("max_cost", "-1", "cost limit: more than 0"), ("threshold", "2", "must pass: a share"),
+        ("answers", "kept", "answers: 'kept': cache"), ("max_cost", "-1", "cost limit: more than 0"),
+        ("max_cost", "inf", "cost limit: a number, not 'inf'"), ("threshold", "2", "must pass: a share"),
     ],
 )  # fmt: skip
 def test_a_number_that_is_none_names_its_field(field: str, text: str, told: str) -> None:

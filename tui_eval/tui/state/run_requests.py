@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -456,6 +457,8 @@ def _amount(label: str, text: str) -> float | None:
         return None
     try:
         number = float(text.lstrip("$"))
+        if number == inf:
+            raise ValueError
     except ValueError:
         raise ValueError(f"{label}: a number, not {text!r}") from None
     if not number > 0:
