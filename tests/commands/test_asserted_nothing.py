@@ -125,7 +125,7 @@ def test_each_vacuous_form_is_noted_with_its_line_and_counted(cli: Cli, project:
         case.get("name"): [(one.get("name"), one.get("value")) for one in case.iter("property")]
         for case in tree.iter("testcase")
     }
-    assert having == {"Row #1 [echo]": [], "idle [echo]": [("asserted_nothing", "true")]}
+    assert having == {"zz [echo]": [], "idle [echo]": [("asserted_nothing", "true")]}
     assert [one.get("value") for one in tree.findall("testsuite/properties/property")] == ["1"]
     assert "1 asserted nothing" in Path("page.html").read_text("utf-8")
     document = json.loads(Path("results.json").read_text("utf-8"))

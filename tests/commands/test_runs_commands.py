@@ -263,7 +263,8 @@ def test_commands_call_cases_as_the_lists_of_the_app_do(cli: Cli, root: Path) ->
     assert "twice · c (say {{q}})" in cli("compare", run.name, "last").out
     cli("export", "last", "-o", "told.md")
     cli("export", "last", "-o", "told.html")
-    for page in ("told.md", "told.html"):
+    cli("export", "last", "-o", "told.junit.xml")
+    for page in ("told.md", "told.html", "told.junit.xml"):
         text = (root / page).read_text("utf-8")
         assert "What is 2+2, really?" in text and "Row #" not in text, page
     # What is printed can be typed.

@@ -88,7 +88,7 @@ def _pieces(reader: RunReader) -> Iterator[str]:
     yield _opening(root)
     started = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(info.started_at))
     name = _names(reader)
-    for suite, cases in groupby(reader.by_case("suites"), key=lambda one: one[0].suite):
+    for suite, cases in groupby(reader.by_case("suites", listed=True), key=lambda one: one[0].suite):
         yield from _suite(suite, started, suites.get(suite, _Counted()))
         for case, attempts in cases:
             yield _indented(_case(reader, info, name(case), case, attempts))
@@ -170,7 +170,7 @@ def _property(element: ElementTree.Element, name: str, value: str) -> None:
 
 
 def _names(reader: RunReader) -> Callable[[StoredCase], str]:
-    """What says a case's name with its agent; CI systems take two of the same name for one, so those
+    """What says a case's name, as lists have it, with its agent; CI systems take two of the same name for one, so those
     get their model, what stands last in their ids (a prompt, say), the whole of these."""
     rounds: list[tuple[Callable[[StoredCase], str], set[int]]] = []
 
@@ -185,7 +185,7 @@ def _names(reader: RunReader) -> Callable[[StoredCase], str]:
         # Of a large run the names would take more memory than the run did.
         seen: set[int] = set()
         twice: set[int] = set()
-        for case, _ in reader.by_case():
+        for case, _ in reader.by_case(listed=True):
             mark = hash((case.suite, name(case)))
             (twice if mark in seen else seen).add(mark)
         rounds.append((more, twice))
