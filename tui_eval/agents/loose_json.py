@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -80,8 +81,8 @@ def one_line(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-_FENCED = r"(?si)```(?:json)?[ \t]*\n(?P<object>\s*\{.*\})\s*\n?```\s*\Z"
-_OPENING = r"(?i)```(?:json)?[ \t]*\n"
+_FENCED = r"(?si)```(?:json)?[ \t]*\r?\n(?P<object>\s*\{.*\})\s*\n?```\s*\Z"
+_OPENING = r"(?i)```(?:json)?[ \t]*\r?\n"
 
 
 def split_metadata(text: str) -> tuple[str, dict[str, Any] | None]:
@@ -101,3 +102,27 @@ def split_metadata(text: str) -> tuple[str, dict[str, Any] | None]:
         if isinstance(value, dict):
             return text[:start].rstrip(), value
     return text, None
+
+
+_BLOCK = r"(?s)```(\w*)[ \t]*\r?\n(.*?)(?:```|\Z)"
+
+
+def unread_metadata(text: str, facts: Collection[str]) -> str:
+    """The last fenced block of a reply in which `split_metadata` finds no metadata, where it was meant as such: it ends
+    the reply and cannot be read as an object (it is cut off, say), or words come after it and it holds some of `facts`."""
+    blocks = list(re.finditer(_BLOCK, text))
+    if not blocks:
+        return ""
+    last = blocks[-1]
+    label, block = last[1].lower(), last[2].strip()
+    if not block.startswith(("{", "[") if label.startswith("json") else "{") or (
+        label and label[:4] != "json"
+    ):
+        return ""
+    if not text[last.end() :].strip():
+        return block
+    try:
+        value = decode(block)
+    except ValueError:
+        value = None
+    return block if isinstance(value, dict) and not value.keys().isdisjoint(facts) else ""

@@ -121,6 +121,7 @@ def test_paths() -> None:
 
 
 def test_metadata_at_the_end() -> None:
+    assert split_metadata('a\r\n```json\r\n{"x": 1}\r\n```\r\n') == ("a", {"x": 1})
     assert split_metadata("no fence") == ("no fence", None)
     assert split_metadata('a ```json\n{"x": 1}\n``` b') == ('a ```json\n{"x": 1}\n``` b', None)
     assert split_metadata("a\n```\n[1]\n```") == ("a\n```\n[1]\n```", None)

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.servers import OpenAIServer, Planned
+from tests.servers import AnthropicServer, OpenAIServer, Planned
 from tests.support.agents import agent, context, kinds, of, services, talk
 from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.http import http_call
@@ -27,6 +28,7 @@ from tui_eval.events import (
     ToolResult,
     UsageReport,
 )
+from tui_eval.guard.figures import dropped_figures
 from tui_eval.guard.trust import NeedsTrust
 
 
@@ -388,3 +390,55 @@ async def test_the_calls_of_a_message_that_was_not_streamed_need_no_ids(server: 
     events, _ = await talk(it, "x")
     assert [call.arguments for call in of(events, ToolCall)] == [{"q": 0}, {"q": 1}]
     await it.close()
+
+
+FACT = '{"escalated": true}'
+UNREAD = {
+    "cut off": 'Hi\n```json\n{"escalated": tr',
+    "no JSON": "Hi\n```json\n{'escalated': True}\n```\n",
+    "a list": f"Hi\n```json\n[{FACT}]\n```",
+    "no label": 'Hi\n```\n{"escalated": true,}\n```',
+    "words after it": f"Hi\n```json\n{FACT}\n```\nBye",
+    "another before it": f'```json\n{{"a": 1}}\n```\nHi\n```json\n{FACT},\n```',
+}
+NONE_MEANT = (
+    "Hi",
+    f"Hi {FACT}",
+    'Do:\n```json\n{"a": 1}\n```\nthen go',
+    "```python\n{}\n```",
+    "a\n```\n[1]\n```",
+)
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+async def test_metadata_that_cannot_be_read_is_not_left_out(protocol: str) -> None:
+    """Left out it would count as false: `escalated: false` passed for a reply that says true."""
+    for text in (*UNREAD.values(), *NONE_MEANT, f"Hi\n```json\n{FACT}\n```"):
+        with (OpenAIServer if protocol == "openai" else AnthropicServer)(Planned(text=text)) as server:
+            base = server.url if protocol == "anthropic" else f"{server.url}/v1"
+            it = agent(protocol, base_url=base, model="m", metadata="json")
+            with dropped_figures() as dropped:
+                _, (reply,) = await talk(it, "x")
+            await it.close()
+        assert (reply.metadata is not None) == text.endswith(f"```json\n{FACT}\n```") and len(dropped) == (
+            text in UNREAD.values()
+        ), text
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+async def test_a_call_that_reports_metadata_which_is_none_says_nothing_of_it(protocol: str) -> None:
+    tools = [{"type": "canned", "name": "report", "result": "ok"}]
+    plans: tuple[tuple[list[Any], Any], ...] = (
+        ([["x"]], None),
+        ([["x"], {"a": 1}], {"a": 1}),
+        ([{"a": 1}, ["x"]], {"a": 1}),
+    )
+    for told, known in plans:
+        plan = [*(Planned(tool_calls=[("report", one)]) for one in told), Planned(text="done")]
+        with (OpenAIServer if protocol == "openai" else AnthropicServer)(*plan) as server:
+            base = server.url if protocol == "anthropic" else f"{server.url}/v1"
+            it = agent(protocol, base_url=base, model="m", metadata="report", tools=tools)
+            with dropped_figures() as dropped:
+                _, (reply,) = await talk(it, "x")
+            await it.close()
+        assert reply.metadata == known and bool(dropped) == (not isinstance(told[-1], dict))

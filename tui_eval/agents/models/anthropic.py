@@ -11,9 +11,9 @@ from tui_eval.agents.entry_options import Options, loaded, usual_secret
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.loose_json import decode, encode, one_line, split_metadata, text_of
+from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import asked, chosen_model, no_json
+from tui_eval.agents.models.model_call import asked, chosen_model, metadata_of, no_json
 from tui_eval.agents.models.openai import KNOWN, add_usage
 from tui_eval.agents.models.recorded_messages import anthropic_messages
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -351,7 +351,7 @@ class AnthropicSession(Session):
             self.messages.append({"role": "user", "content": request.text or ""})
         began = time.monotonic()
         total, written = Usage(), 0
-        carried: dict[str, Any] | None = None
+        reported: list[Any] = []
         keeps_filtered = agent.promptfoo or self.tested
         answer = AnthropicAnswer(keeps_filtered)
         called = False
@@ -388,8 +388,8 @@ class AnthropicSession(Session):
             for block in calls:
                 call_id, name, arguments = block["id"], block["name"], block["input"]
                 yield ToolCall(call_id, name, arguments)
-                if name == agent.metadata and isinstance(arguments, dict):
-                    carried = arguments
+                if name == agent.metadata:
+                    reported.append(arguments)
                 if not ours:
                     continue
                 outcome = await self.tools.call(name, arguments)
@@ -399,9 +399,7 @@ class AnthropicSession(Session):
             if ours:
                 self.messages.append({"role": "user", "content": results})
                 continue
-            metadata = carried
-            if agent.metadata == "json":
-                text, metadata = split_metadata(text)
+            text, metadata = metadata_of(text, agent.metadata, reported)
             reason, output = answer.stop_reason, None
             if agent.promptfoo:
                 reason = promptfoo_outputs.finish_reason(reason)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from tui_eval.agents.base import AgentError, SessionContext
 from tui_eval.agents.entry_options import place
 from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.loose_json import one_line
+from tui_eval.agents.http.json_reply import FACTS
+from tui_eval.agents.loose_json import one_line, split_metadata, unread_metadata
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event
+from tui_eval.guard import figures
 
 
 class ModelAnswer(Protocol):
@@ -75,3 +77,17 @@ async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:
     finally:
         await call.close()
     yield call.exchanged()
+
+
+def metadata_of(text: str, carries: str | None, told: list[Any]) -> tuple[str, dict[str, Any] | None]:
+    """A reply's text and metadata; `carries` says where its metadata is (`json`: at the end of the text), `told` are the
+    arguments of the calls that report it. What cannot be read there is unknown, not left out: an assertion that it was
+    left out would pass."""
+    if carries == "json":
+        text, found = split_metadata(text)
+        if found is None and (unread := unread_metadata(text, FACTS)):
+            figures.tell("metadata", unread, "a fenced object at the end of the reply")
+        return text, found
+    if told and not isinstance(told[-1], dict):
+        figures.tell("metadata", told[-1], "an object")
+    return text, next((one for one in reversed(told) if isinstance(one, dict)), None)

@@ -15,9 +15,9 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.entry_options import Options, loaded, usual_secret
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.loose_json import decode, encode, split_metadata, text_of
+from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import asked, no_model
+from tui_eval.agents.models.model_call import asked, metadata_of, no_model
 from tui_eval.agents.models.openai_stream import Completion, usage_of
 from tui_eval.agents.models.recorded_messages import chat_messages
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -226,7 +226,7 @@ class OpenAISession(Session):
             self.messages.append({"role": "user", "content": request.text or ""})
         began = time.monotonic()
         total = Usage()
-        carried: dict[str, Any] | None = None
+        reported: list[Any] = []
         completion = self._completion(request)
         called = False
         for step in range(agent.max_steps):
@@ -258,8 +258,8 @@ class OpenAISession(Session):
             ours = bool(agent.toolbox.tools) and bool(completion.calls)
             for tool_call in completion.calls:
                 yield ToolCall(tool_call.id, tool_call.name, tool_call.arguments)
-                if tool_call.name == agent.metadata and isinstance(tool_call.arguments, dict):
-                    carried = tool_call.arguments
+                if tool_call.name == agent.metadata:
+                    reported.append(tool_call.arguments)
                 if not ours:
                     continue
                 outcome = await self.tools.call(tool_call.name, tool_call.arguments)
@@ -267,13 +267,11 @@ class OpenAISession(Session):
                 self.messages.append({"role": "tool", "tool_call_id": tool_call.id, "content": outcome.text})
             if ours:
                 continue
-            text, metadata = (
-                split_metadata(completion.text) if agent.metadata == "json" else (completion.text, None)
-            )
+            text, metadata = metadata_of(completion.text, agent.metadata, reported)
             reply = Reply(
                 turn=request.turn,
                 text=text,
-                metadata=metadata if metadata is not None else carried,
+                metadata=metadata,
                 usage=total,
                 cost=cost,
                 latency_ms=round((time.monotonic() - began) * 1000, 1),
