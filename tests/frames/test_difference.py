@@ -269,3 +269,21 @@ def test_many_rows_at_a_time_are_the_same_as_one_by_one(
         one = found.row(number)
         assert list(row.cells) == [cell for cell in one.cells if not cell.same]
         assert replace(row, cells=()) == replace(one, cells=())
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "answer", "same"),
+    [
+        ("DECIMAL(10,4)", 123.45, 123.4501, False),
+        ("DECIMAL(10,2)", 100000, 100000.004, True),
+        ("DECIMAL(10,2)", 100000, 100000.01, False),
+        ("DECIMAL(38,2)", "12345678901234567890.50", "12345678901234567890.51", False),
+    ],
+)
+def test_decimals_kept_as_json_have_the_digits_of_their_type(
+    kind: str, kept: object, answer: object, same: bool
+) -> None:
+    """What the Data tab compares is the record: it must say what the verdict did."""
+    found = align([{"v": kept}], [{"v": answer}], types={"v": kind})
+    assert found.same_cells().get_column("v").to_list() == [same]
+    assert compare([{"v": answer}], [{"v": kept}], types={"v": kind}).passed is same

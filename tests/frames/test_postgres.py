@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from decimal import Decimal
 
@@ -9,9 +10,10 @@ import polars as pl
 import pytest
 
 from tui_eval.config.project import DatabaseSpec
-from tui_eval.frames import postgres
+from tui_eval.frames import nao_reference, postgres
 from tui_eval.frames.compare import compare
-from tui_eval.frames.sql import SqlError, SqlResult
+from tui_eval.frames.difference import align
+from tui_eval.frames.sql import SqlError, SqlResult, rows
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,3 +91,39 @@ def test_types_of_the_drivers_own_arrive_as_text_or_numbers() -> None:
     if type(strange.schema["x"]).__name__ == "Extension":
         with pytest.raises(pl.exceptions.PolarsError):
             postgres.arrived(strange)
+
+
+def test_every_column_has_a_type_for_the_record() -> None:
+    """It keeps rows as JSON: without its type a sum of money is a float there, which a few cents leave the same."""
+    day, moment = dt.date(2024, 1, 5), dt.datetime(2024, 1, 5, 10, 11, 12, tzinfo=dt.UTC)
+    frame = pl.DataFrame(
+        {
+            "money": pl.Series([Decimal("123456.78")], dtype=pl.Decimal(38, 2)),
+            "huge": ["12345678901234567890123456789012345678901234567890.5"],
+            "day": [day],
+            "at": pl.Series([moment], dtype=pl.Datetime("us", "UTC")),
+            "note": ["2024-01-05"],
+        }
+    )
+    kinds = {
+        "money": "numeric",
+        "huge": "numeric",
+        "day": "date",
+        "at": "timestamp with time zone",
+        "note": "text",
+    }
+    made, types = postgres._meant(frame, kinds)
+    assert types == {
+        "money": "DECIMAL(38,2)", "day": "DATE", "at": "TIMESTAMP WITH TIME ZONE", "note": "VARCHAR",
+    }  # fmt: skip
+    result = SqlResult(made.columns, made, types=types)
+    kept = rows(result)
+    assert kept == [
+        {"money": 123456.78, "huge": frame["huge"][0], "day": "2024-01-05T00:00:00", "at": "2024-01-05T10:11:12+00:00",
+         "note": "2024-01-05"}
+    ]  # fmt: skip
+    wrong = [kept[0] | {"money": 123456.9, "note": "2024-01-05T00:00:00"}]
+    assert not compare(wrong, result).passed
+    found = align(kept, wrong, types=types).same_cells().row(0, named=True)
+    assert [name for name, same in found.items() if not same] == ["money", "note"]
+    assert nao_reference.compare(kept, rows(result), None, made.columns, types=types).passed

@@ -6,7 +6,7 @@ few words where ours is mended (`values differ (within nao's tolerance)`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -51,14 +51,15 @@ def compare(
     settings: ComparisonSettings | None = None,
     columns: Sequence[str] | None = None,
     error: str | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> FrameComparison:
     """Judge the agent's rows against the expected ones.
 
     `columns` are the expected columns (default: all of `expected`); `error` is why there are no
-    actual rows. Never raises: what cannot be judged has `passed` None and says why.
+    actual rows; `types` are DuckDB's of the expected columns, where rows that were kept as JSON do not say them. Never raises: what cannot be judged has `passed` None and says why.
     """
     try:
-        return _compare(actual, expected, settings or ComparisonSettings(), columns, error)
+        return _compare(actual, expected, settings or ComparisonSettings(), columns, error, types)
     except Exception as problem:
         return _unjudged(problem)
     except BaseException as problem:
@@ -74,7 +75,12 @@ def _unjudged(problem: BaseException) -> FrameComparison:
 
 
 def _compare(
-    actual: Any, expected: Any, settings: ComparisonSettings, columns: Sequence[str] | None, error: str | None
+    actual: Any,
+    expected: Any,
+    settings: ComparisonSettings,
+    columns: Sequence[str] | None,
+    error: str | None,
+    types: Mapping[str, str] | None,
 ) -> FrameComparison:
     from tui_eval.frames.difference import Difference
     from tui_eval.frames.matching import match_rows
@@ -83,6 +89,7 @@ def _compare(
     if actual is None:
         return FrameComparison(False, error or "no data returned")
     wanted, wanted_types, ordered, order_columns = _side(expected)
+    wanted_types = wanted_types or dict(types or {})
     given, given_types, _, _ = _side(actual)
     for side, name in ((given, "the agent's"), (wanted, "the expected")):
         problem = _not_rows(side)

@@ -284,10 +284,28 @@ def _meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, di
             known = "BIGNUM"  # whole numbers beyond 128 bits
         else:
             known = _COMPARED_AS.get(kind, "")
+        known = known or _type_name(series.dtype, kind)
         columns.append(series)
         if known:
             types[series.name] = known
     return frame.select(columns), types
+
+
+_OF_FRAMES = {
+    "Boolean": "BOOLEAN", "Date": "DATE", "Float32": "FLOAT", "Float64": "DOUBLE", "Int16": "SMALLINT",
+    "Int32": "INTEGER", "Int64": "BIGINT", "String": "VARCHAR", "UInt32": "UINTEGER",
+}  # fmt: skip
+
+
+def _type_name(dtype: Any, kind: str) -> str:
+    """DuckDB's name of what a frame shows by itself, for the record, which keeps rows as JSON."""
+    import polars as pl
+
+    if isinstance(dtype, pl.Decimal):
+        return f"DECIMAL({dtype.precision},{dtype.scale})"
+    if isinstance(dtype, pl.Datetime):
+        return "TIMESTAMP WITH TIME ZONE" if dtype.time_zone else "TIMESTAMP"
+    return "" if kind == "numeric" and dtype == pl.String else _OF_FRAMES.get(str(dtype), "")
 
 
 def _lists(series: pl.Series, member: str) -> tuple[pl.Series, str]:

@@ -6,6 +6,7 @@ are opened in a process of their own (`sql_process`), which is ended when its ti
 
 from __future__ import annotations
 
+import datetime
 import math
 import threading
 from collections.abc import Iterator, Sequence
@@ -82,7 +83,8 @@ def _result_of(said: QueryAnswered, frame: Any) -> SqlResult:
 
 def rows(result: SqlResult, limit: int | None = None, *, finite: bool = True) -> list[dict[str, Any]]:
     """The rows as JSON-able records: whole decimals as integers, others as the float that prints
-    alike, else as text; NaN and infinity as null, unless they are not to be `finite`."""
+    alike, else as text; dates and times as nao's API sends them; NaN and infinity as null, unless they are not to be
+    `finite`."""
     frame = result.frame if limit is None else result.frame.head(limit)
     columns: list[list[Any]] = []
     for name in result.columns:
@@ -104,6 +106,10 @@ def _value(cell: Any, finite: bool) -> Any:
         return near if Decimal(repr(near)) == cell else format(cell, "f")
     if finite and isinstance(cell, float) and not math.isfinite(cell):
         return None
+    if isinstance(cell, datetime.date | datetime.time):
+        from tui_eval.frames.value_texts import plain  # with polars
+
+        return plain(cell)
     return cell
 
 

@@ -105,8 +105,9 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
     """A column of DuckDB's type that was kept as JSON values."""
     upper = type_name.upper()
     try:
-        if upper.startswith("DECIMAL") and not upper.endswith("]"):
-            cells = [None if cell is None else Decimal(str(cell)) for cell in cells]
+        if (decimal := _DECIMAL.fullmatch(upper)) is not None:
+            read = from_cells([None if cell is None else Decimal(str(cell)) for cell in cells])
+            return replace(_at_scale(read, int(decimal[1])), type_name=type_name)
         elif upper in _FLOAT_TYPES and any(map(is_nan, cells)) and set(map(type, cells)) <= _NUMERIC:
             return from_series(pl.Series(cells, dtype=pl.Float64, strict=False), type_name)  # NaN is no null
         elif all(cell is None or isinstance(cell, str) for cell in cells) and upper not in (
@@ -117,6 +118,20 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
     except ArithmeticError:
         pass
     return replace(from_cells(cells), type_name="BOOLEAN") if upper == "BOOLEAN" else from_cells(cells)
+
+
+_DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
+
+
+def _at_scale(column: ReadColumn, scale: int) -> ReadColumn:
+    """Decimals with all the digits of their type: JSON has 123.45 of 123.4500, and what an answer may have more would be
+    within the tolerance then."""
+    series = column.series
+    if column.kind != "exact" or series is None or column.scale > scale:
+        return column
+    factor = 10 ** (scale - column.scale)
+    values = _integers([None if value is None else value * factor for value in series.to_list()])
+    return column if values is None else replace(column, series=values, scale=scale, integral=scale == 0)
 
 
 def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:

@@ -72,7 +72,7 @@ def _compared(mode: str, details: DataDetails, expected: list[Any], actual: list
 
     settings, columns = settings_of(details), details.columns or None
     if mode != "reference":
-        return compare.compare(actual, expected, settings, columns)
+        return compare.compare(actual, expected, settings, columns, types=_types(details))
     return nao_reference.compare(actual, expected, settings, columns, types=_types(details) or None)
 
 
@@ -88,24 +88,17 @@ def _of_frames(mode: str, details: DataDetails, expected: Any, actual: Any) -> A
     from tui_eval.frames.numbers import MIXED
 
     settings, columns = settings_of(details), details.columns or None
-    mixed = {name: kind for name, kind in _types(details).items() if kind == MIXED}
+    types = _types(details)
     if mode == "reference":
+        mixed = MIXED in types.values()
         return None if mixed else reference_frames.compare_frames(actual, expected, settings, columns)
-    return compare.compare(actual, _as_result(expected, mixed) if mixed else expected, settings, columns)
+    return compare.compare(actual, expected, settings, columns, types=types)
 
 
 def _records(rows: Any, types: dict[str, str] | None = None) -> list[dict[str, Any]]:
     if isinstance(rows, list):
         return rows
-    from tui_eval.frames.numbers import MIXED
+    from tui_eval.frames.sql import SqlResult
     from tui_eval.frames.sql import rows as records_of
 
-    mixed = {name: kind for name, kind in (types or {}).items() if kind == MIXED}
-    return records_of(_as_result(rows, mixed), finite=False) if mixed else rows.to_dicts()
-
-
-def _as_result(frame: Any, types: dict[str, str]) -> Any:
-    """A frame with the types of those columns that it holds otherwise than they are."""
-    from tui_eval.frames.sql import SqlResult
-
-    return SqlResult(list(frame.columns), frame, types=types)
+    return records_of(SqlResult(list(rows.columns), rows, types=types or {}), finite=False)
