@@ -18,6 +18,7 @@ from tui_eval.guard.text import (
     MAX_DEPTH,
     TEXT_TABLE,
     clip,
+    no_formula,
     storable,
     storable_text,
     visible,
@@ -157,3 +158,15 @@ def test_stored_values_are_json(value: object) -> None:
 
 def test_some_names_of_many_are_one_line() -> None:
     assert some_of(["a\n::error::b", "c\td", "e"], 2) == "a␊::error::b, c␉d and 1 more"
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "＝1+1", "＋1", "－1", "＠SUM(A1)", "\t=1", "\n=1"]
+)
+def test_no_cell_is_a_formula(text: str) -> None:
+    assert no_formula(text) == f"'{text}"
+    assert no_formula(f"x{text}") == f"x{text}"
+
+
+def test_numbers_are_no_formulas() -> None:
+    assert [no_formula(text) for text in ("-1", "+1.5e-3", "")] == ["-1", "+1.5e-3", ""]

@@ -361,6 +361,19 @@ def test_a_link_stays_one_and_what_it_leads_to_is_written(reader: RunReader, tmp
     assert [file.name for file in folder.iterdir()] == ["old.json"], "no half beside it"
 
 
+@pytest.mark.parametrize("ending", sorted(KINDS))
+def test_a_file_that_is_there_is_read_by_nobody_else_afterwards(
+    reader: RunReader, tmp_path: Path, ending: str
+) -> None:
+    path = tmp_path / f"r{ending}"
+    path.write_text("before")
+    for mode in (0o600, 0o664):
+        path.chmod(mode)
+        export(reader, path)
+        assert path.stat().st_mode & 0o777 == mode
+        assert path.stat().st_size > len("before")
+
+
 def test_links_in_a_circle_and_folders_are_refused_before_a_run(reader: RunReader, tmp_path: Path) -> None:
     (tmp_path / "round.json").symlink_to("round.json")
     (tmp_path / "folder.json").mkdir()

@@ -150,10 +150,13 @@ def clip(text: str, limit: int) -> str:
 _PLAIN_NUMBER = r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?"
 
 
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
+
+
 def no_formula(text: str) -> str:
-    """The text as a cell of a CSV file that no spreadsheet runs: one that begins as a formula does (`=`,
-    `+`, `-`, `@`, a tab, a carriage return) and is no number gets an apostrophe before it."""
-    if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not re.fullmatch(_PLAIN_NUMBER, text):
+    """The text as a cell of a CSV file that no spreadsheet runs: one that begins as a formula does (`=`, `+`, `-`, `@`, these
+    in full width, a tab, the end of a line) and is no number gets an apostrophe before it."""
+    if text[:1] in _FORMULA and not re.fullmatch(_PLAIN_NUMBER, text):
         return f"'{text}"
     return text
 

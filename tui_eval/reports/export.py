@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -179,7 +180,7 @@ def is_stream_at(path: Path) -> bool:
 
 def export(reader: RunReader, path: Path) -> list[str]:
     """Write a run to a file of the kind that its ending means, whole or not at all. A link stays one: what it leads to is
-    written.
+    written. Who may read a file that is there already may read it afterwards.
 
     Returns:
         What is unknown in it though each of its parts was known: sums that are no figures any more.
@@ -199,8 +200,14 @@ def export(reader: RunReader, path: Path) -> list[str]:
             part = folder / f".{path.name[:_NAME]}.{secrets.token_hex(4)}.part"
             left.callback(_take_away, part)
             folder.mkdir(parents=True, exist_ok=True)
+            mode = None if target.is_stream else _mode_of(target.path)
+            if mode is not None:
+                part.touch(0o600)  # who could not read the file before it reads no half of this one
             with dropped_figures() as dropped, reader.of_one_moment():
                 write(reader, part)
+            if mode is not None:
+                with contextlib.suppress(OSError):  # some mounts have no modes
+                    part.chmod(mode)
             target.take(part)
         except OSError as error:
             raise ExportError(f"{path}: cannot be written: {error.strerror or error}") from None
@@ -210,6 +217,13 @@ def export(reader: RunReader, path: Path) -> list[str]:
             reason = clip(" ".join(f"{type(error).__name__}: {error}".split()), _REASON)
             raise ExportError(f"{path}: cannot be written: {reason}") from error
     return [f"{path}: {line}" for line in dropped]
+
+
+def _mode_of(path: Path) -> int | None:
+    """Who may read and write the file in whose place another one is put; None: there is none."""
+    with contextlib.suppress(OSError):
+        return stat.S_IMODE(path.stat().st_mode) & 0o777
+    return None
 
 
 def _take_away(part: Path) -> None:
