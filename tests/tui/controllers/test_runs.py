@@ -349,6 +349,22 @@ async def test_a_case_that_is_looked_at_is_run_also_where_the_filter_hides_it(tm
     alone.front_run.stop()
 
 
+async def test_a_case_that_the_list_of_the_run_has_by_another_name_is_run(tmp_path: Path) -> None:
+    """Renamed in the editor, it was `not run yet: r runs it`, and then `no case to run here`."""
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND])
+    run.start(0)
+    run.done(0, "failed")
+    run.finish()
+    alone.show_run(run.folder)
+    alone.list.kind = "run"
+    (renamed,) = [item.case_id for item in alone.state.rows if item.name == GREETS]
+    alone.look_at(CasePointer(renamed))
+    await alone.press(alone.runs.handlers(), "case.rerun")
+    assert alone.asked == [GREETS]
+    alone.front_run.stop()
+
+
 async def test_a_case_that_was_taken_out_of_its_file_is_not_run(tmp_path: Path) -> None:
     alone = await on_project(tmp_path)
     pointer = alone.go_to(REFUND)

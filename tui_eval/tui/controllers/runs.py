@@ -28,7 +28,7 @@ from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.entries import meant, not_passed, subject, why_none_again
+from tui_eval.tui.state.lists.entries import entries_of, meant, not_passed, subject, why_none_again
 from tui_eval.tui.state.run_requests import RunChoice
 from tui_eval.tui.state.runs.run_estimate import agent_of, expected
 from tui_eval.tui.state.runs.run_facts import progress_words
@@ -188,6 +188,10 @@ class RunController:
                 return
             # Also one that the list's filter hides: it is looked at.
             rows = place.all_entries() if isinstance(place, CaseListFront) else place.shown_entries()
+            if pointer is not None and pointer.case_id not in {row.case_id for row in rows}:
+                # Of the run's list, in which it stands under the name that it had.
+                item = self.state.by_id.get(pointer.case_id)
+                rows = entries_of(item, self.state) if item is not None else ()
             entries = [e for e in rows if pointer is not None and meant(e, pointer)][:1]
         self.start(entries, show=len(entries) > 1 or (front is not None and front.kind == "run"))
 
