@@ -272,6 +272,34 @@ async def test_a_proxy_that_cannot_be_reached_is_named(
     assert again.reason.startswith(said) and said.startswith(failed.value.evidence.path or "?")
 
 
+@pytest.mark.parametrize(
+    "proxy", ["127.0.0.1:{port}", "me:secret@127.0.0.1:{port}", "HTTP://127.0.0.1:{port}/"]
+)
+async def test_a_proxy_needs_no_scheme(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """As for curl, and everybody else."""
+    with JsonServer() as server:
+        monkeypatch.setenv("http_proxy", proxy.format(port=server.url.rpartition(":")[2]))
+        url = "http://agent.example.test/chat"
+        client = HttpClient(url, retries=0)
+        assert b"You said" in await client.call("POST", url, body=b"{}").whole()
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://127.0.0.1:9", "socks5h://me:secret@127.0.0.1:9", "http://[::1", "http://"]
+)
+async def test_a_proxy_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """A SOCKS proxy was sent plain HTTP, with the headers of the agent."""
+    monkeypatch.setenv("all_proxy", proxy)
+    url = "http://agent.example.test/chat"
+    client = HttpClient(url, retries=3)
+    with pytest.raises(AgentError, match=r"its proxy .* \(all_proxy\) is no http\(s\) proxy") as failed:
+        async for _ in client.call("GET", url).open():
+            pass
+    assert "secret" not in str(failed.value) and failed.value.evidence.code == "bad-setting"
+    await client.close()
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_proxy_is_told_who_asks_and_nobody_else_is(

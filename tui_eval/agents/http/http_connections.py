@@ -10,7 +10,7 @@ import re
 import ssl
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -131,9 +131,24 @@ def proxy_that_failed(error: BaseException, url: str) -> str:
     if not isinstance(cause, aiohttp.ClientProxyConnectionError) and host.lower() == meant.lower():
         return ""
     scheme = url.partition("://")[0]
-    name = f"{scheme}_proxy" if scheme in urllib.request.getproxies() else "all_proxy"
     at = f"[{host}]" if ":" in host else host
-    return f"its proxy {at}:{cause.port} ({name})"
+    return f"its proxy {at}:{cause.port} ({_variable(scheme)})"
+
+
+def _variable(scheme: str) -> str:
+    """The variable of the environment that names the proxy for URLs of a scheme."""
+    return f"{scheme}_proxy" if scheme in urllib.request.getproxies() else "all_proxy"
+
+
+def _usable(proxy: str, secure: bool) -> URL:
+    """A proxy's address. Raises `AgentError` where it is none, or the proxy does not speak HTTP: nothing is sent to it."""
+    with suppress(ValueError):
+        if (found := URL(proxy)).scheme in ("http", "https") and found.host:
+            return found
+    shown = one_line(proxy.partition("://")[2].rpartition("@")[2] or proxy, 80)
+    scheme = proxy.partition("://")[0].lower()
+    said = f"its proxy {scheme}://{shown} ({_variable('https' if secure else 'http')}) is no http(s) proxy"
+    raise AgentError(said, code="bad-setting", said=said)
 
 
 def _no_http(error: BaseException) -> str | None:
@@ -182,7 +197,9 @@ def proxy_for(url: str) -> str | None:
     if not found:
         return None
     host = rest.partition("/")[0].rpartition("@")[2]
-    return None if urllib.request.proxy_bypass(host) else found
+    if urllib.request.proxy_bypass(host):
+        return None
+    return found if "://" in found else f"http://{found}"
 
 
 def _basic(user: str, password: str) -> str:
@@ -324,7 +341,7 @@ class Connections:
             context = self._context or (
                 usual_authorities() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             )
-            proxy = URL(self._proxy) if self._proxy else None
+            proxy = _usable(self._proxy, secure) if self._proxy else None
             if proxy and proxy.user:
                 self._proxy_login = {"Proxy-Authorization": _basic(proxy.user, proxy.password or "")}
             made = self.sessions[secure] = aiohttp.ClientSession(
