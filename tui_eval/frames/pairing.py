@@ -16,6 +16,7 @@ from tui_eval.frames.typed_columns import ReadColumn, from_cells, text_series
 from tui_eval.frames.value_texts import (
     canonical,
     duck_text,
+    holder,
     instant,
     interval,
     json_text,
@@ -509,6 +510,9 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
     ):
         wanted, given = (text_series([json_text(cell) for cell in side.cells]) for side in (expected, actual))
         return ColumnPair(name, expected, actual, wanted, given)
+    if expected.kind == "nested" and actual.kind in ("text", "mixed"):
+        found = text_series([None if cell is None else canonical(holder(cell)) for cell in actual.cells])
+        return ColumnPair(name, expected, actual, canonical_texts(expected), found)
     result = ColumnPair(name, expected, actual, canonical_texts(expected), canonical_texts(actual))
     if expected.kind == "text" and not expected.typed and not actual.typed:
         result.kinds_differ = actual.kind == "exact" and None not in actual.cells

@@ -104,6 +104,14 @@ def json_text(cell: Any) -> str | None:
     return None if cell is None else canonical(cell)
 
 
+def holder(value: Any) -> Any:
+    """A value; the list or object that a text is as JSON, where it is one: answers that are extracted have no lists."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(value, parse_float=Decimal)
+    return value
+
+
 def plain(value: Any) -> Any:
     """A value of a frame as nao's API would send it (dates and times as ISO text)."""
     if isinstance(value, datetime.datetime):
@@ -165,11 +173,10 @@ _TUPLES = str.maketrans("()", "[]")
 def nested_text(value: Any, type_name: str) -> str:
     """A list or an object of a column of this type of DuckDB, as JSON or as DuckDB's own text, in one spelling: equal
     texts are equal values. JSON may stand in a text, too: answers that are extracted have no lists."""
-    if (
-        isinstance(value, str) and value[:1] in ("[", "{") and '"' in value
-    ):  # DuckDB's own quotes are single ones
-        with contextlib.suppress(ValueError, RecursionError):
-            value = json.loads(value)
+    if isinstance(value, str) and ('"' in value or "VARCHAR" not in type_name.upper()):
+        value = holder(
+            value
+        )  # of texts within it DuckDB's own text may look like numbers; its quotes are single ones
     return even_duck_text(duck_text(value, type_name), type_name)
 
 
