@@ -376,8 +376,10 @@ class FakeSuites:
         self.belongs = True
         """Whether the files are a suite's."""
 
-    def load(self) -> None:
+    def load(self, then: Callable[[], Any] | None = None) -> None:
         self.loads += 1
+        if then is not None:
+            then()
 
     def reload(self, paths: Iterable[str | Path], then: str | Callable[[EditedSuite], Any] = "") -> bool:
         self.reloads.append(sorted(Path(path).name for path in paths))

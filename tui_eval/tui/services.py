@@ -181,8 +181,8 @@ class PlaceStack(Protocol):
 class Suites(Protocol):
     """The suites' files."""
 
-    def load(self) -> None:
-        """Read everything anew."""
+    def load(self, then: Callable[[], Any] | None = None) -> None:
+        """Read everything anew; then do what runs cases, after the question what they may do now."""
         ...
 
     def reload(self, paths: Iterable[str | Path], then: str | Callable[[EditedSuite], Any] = "") -> bool:

@@ -202,6 +202,27 @@ async def test_what_the_suites_want_is_asked_when_they_have_been_read_and_what_a
     assert "other.py" in second
 
 
+async def test_what_waits_for_a_changed_configuration_runs_after_the_question_what_that_may_do(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """An agent that the app had just written into it was run, and refused, before the question was asked."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    one = Suites(tmp_path)
+    await one.load()
+    ran: list[str] = []
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  offline: {type: python, function: 'agent.py:answer'}\n"
+    )
+    one.suites.load(then=lambda: ran.append("run"))
+    assert not ran
+    await one.alone.settle()
+    (first,) = one.alone.dialog.arguments[3]
+    assert "agent.py" in first and not ran
+    await one.alone.answer("once")
+    await one.alone.settle()
+    assert ran == ["run"]
+
+
 async def test_what_needs_trust_is_asked_about_once_until_it_is_answered(tmp_path: Path) -> None:
     one = Suites(tmp_path)
     one.suites.ask_trust(["run a.py", "run b.py"])

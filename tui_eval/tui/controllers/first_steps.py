@@ -359,8 +359,7 @@ class AskAgent:
                 self._core.notices.problem(f"{file.name}: {error}{by_hand}")
                 return
             self._core.notices.say(f"wrote {name} into {file.name}")
-            self._suites.load()
-            self.then(entries, go_on)
+            self._suites.load(lambda: self.then(entries, go_on))
 
         named = any(entry.case is not None and entry.case.agent == name for entry in entries)
         self._places.show("agent", name, file.name, count, named, answer=answer)

@@ -87,9 +87,12 @@ class SuiteController:
         self.on_answered: list[Callable[[], Any]] = []
         """Called when the person has answered what the project may do."""
 
-    def load(self) -> None:
-        """Read everything anew."""
+    def load(self, then: Handler | None = None) -> None:
+        """Read everything anew; then do what runs cases, after the question what they may do now."""
         self.loader.load()
+        if then is not None:
+            self._needed = self.loader.generation
+            self.before_running(then)()
 
     def first(self) -> None:
         """Ask what a project without suites is to begin with."""
