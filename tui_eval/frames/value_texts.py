@@ -170,6 +170,10 @@ _ZONED = re.compile(r"\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?[+-]\d\d(?::\
 _TUPLES = str.maketrans("()", "[]")
 
 
+_COMPACT = re.compile(r",\S|\bnull\b")
+"""What JSON writes otherwise than DuckDB where nothing stands in quotes."""
+
+
 def nested_text(value: Any, type_name: str) -> str:
     """A list or an object of a column of this type of DuckDB, as JSON or as DuckDB's own text, in one spelling: equal
     texts are equal values. JSON may stand in a text, too: answers that are extracted have no lists."""
