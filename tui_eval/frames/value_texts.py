@@ -177,10 +177,10 @@ _COMPACT = re.compile(r",\S|\bnull\b")
 def nested_text(value: Any, type_name: str) -> str:
     """A list or an object of a column of this type of DuckDB, as JSON or as DuckDB's own text, in one spelling: equal
     texts are equal values. JSON may stand in a text, too: answers that are extracted have no lists."""
-    if isinstance(value, str) and ('"' in value or "VARCHAR" not in type_name.upper()):
-        value = holder(
-            value
-        )  # of texts within it DuckDB's own text may look like numbers; its quotes are single ones
+    if isinstance(value, str) and (
+        '"' in value or ("VARCHAR" not in type_name.upper() and _COMPACT.search(value))
+    ):  # of texts within it DuckDB's own text may look like numbers; its quotes are single ones
+        value = holder(value)
     return even_duck_text(duck_text(value, type_name), type_name)
 
 
