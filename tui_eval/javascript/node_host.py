@@ -73,6 +73,7 @@ class NodeHost(ScriptHost):
         lease: Lease | None = None,
         cwd: Path | None = None,
         lenient: bool = False,
+        changed: bool = False,
     ) -> CallResult:
         """Call an exported function; a promise is awaited, `undefined` is None.
 
@@ -81,13 +82,15 @@ class NodeHost(ScriptHost):
             timeout: Seconds.
             lease: Whose process it runs in; without one, any.
             lenient: where there is no such export, call the default one.
+            changed: the value is `{returned, args}`, `args` as the function has left them.
 
         Raises:
             NodeMissing: there is no node, or none that can run this file.
             ScriptError: it throws, is not there or gives what JSON cannot hold.
             ScriptTimeout: it did not end in time.
         """
-        return await self._asked("call", file, function, args, timeout, cwd, {"lenient": lenient}, lease)
+        more = {"lenient": lenient, "changed": changed}
+        return await self._asked("call", file, function, args, timeout, cwd, more, lease)
 
     def call_sync(
         self,

@@ -79,7 +79,8 @@ async function call(request) {
   const [first, second] = request.args;
   join(first, second);
   join(first?.output, first?.context); // inline code is given an object of its variables
-  return await target(...request.args);
+  const returned = await target(...request.args);
+  return request.changed ? { returned, args: request.args } : returned;
 }
 
 // What an assertion is given and the response that it is of are one object.

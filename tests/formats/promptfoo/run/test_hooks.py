@@ -167,3 +167,115 @@ def test_the_shape_of_a_test(make: Make) -> None:
     assert [t["vars"]["q"] for t in whole["tests"]] == ["a", "b"]
     assert [p["raw"] for p in whole["prompts"]] == ["{{q}}", "B {{q}}"]
     json.dumps(whole)
+
+
+DEFAULTS = """
+description: hooked
+tags: {team: qa}
+prompts: [{label: L, raw: 'P {{q}} {{lang}}'}, {label: M, raw: 'M {{q}} {{lang}}'}]
+providers: [{id: echo, label: e1}, {id: echo, label: e2}]
+extensions: ['file://h.py:beforeAll']
+defaultTest: {vars: {lang: en}, metadata: {d: 1}, assert: [{type: contains, value: x}]}
+tests:
+  - {description: one, vars: {q: a}, threshold: 0.5}
+  - {description: own, vars: {q: b, lang: fr}, provider: {id: echo, label: mine}, assert: [{type: contains, value: b}]}
+  - {description: refuses, vars: {q: c}, options: {disableDefaultAsserts: true}, assert: [{type: contains, value: x}]}
+scenarios:
+  - {config: [{vars: {q: s}}], tests: [{description: in scenario, assert: [{type: contains, value: s}]}]}
+"""
+
+ADDING = """
+def beforeAll(context, info):
+    suite = context["suite"]
+    assert (suite["description"], suite["tags"]) == ("hooked", {"team": "qa"})
+    assert [one["label"] for one in suite["providers"]] == ["e1", "e2"]
+    test = {"description": "one", "vars": {"q": "a"}, "threshold": 0.5, "assert": [], "metadata": {}}
+    assert suite["tests"][0] == test, suite
+    suite["tests"].append({"description": "matrix", "vars": {"q": ["m1", "m2"]}})
+    suite["tests"].append({"vars": {"q": "f"}, "prompts": ["L"], "providers": ["e1"], "options": {"repeat": 3}})
+    suite["tests"].append({"vars": {"q": "r"}, "options": {"disableDefaultAsserts": True}})
+    return context
+"""
+
+CHANGING = """
+def beforeAll(context, info):
+    default = context["suite"]["defaultTest"]
+    default["vars"]["lang"] = "de"
+    default["assert"].append({"type": "contains", "value": "y"})
+    default["threshold"] = 0.9
+    return context
+"""
+
+
+async def test_tests_that_a_hook_adds_are_made_as_those_of_the_file(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    suite = make(DEFAULTS, trusted=True, h__py=ADDING)
+    cases, _ = await hooks_of(suite, tmp_path, hosts).before_all(suite.cases, suite.settings)
+    assert cases[:12] == list(suite.cases)[:12]
+    assert [c.name for c in cases[-4:]] == ["in scenario"] * 4
+    added = cases[12:-4]
+    assert [(c.name, c.vars["q"], c.agent, c.prompt) for c in added] == [
+        *(("matrix", q, agent, p) for q in ("m1", "m2") for agent in ("e1", "e2") for p in "LM"),
+        ("Row #5", "f", "e1", "L"),
+        *(("Row #6", "r", agent, p) for agent in ("e1", "e2") for p in "LM"),
+    ]
+    assert {c.vars["lang"] for c in added} == {"en"}
+    assert [[a.value for a in c.assertions] for c in added] == [["x"]] * 9 + [[]] * 4
+    assert [c.attempts for c in added] == [1] * 8 + [3] + [1] * 4
+    assert [c.test_number for c in added] == [4] * 4 + [5] * 4 + [6] + [7] * 4
+    assert len({c.case_id for c in cases}) == len(cases)
+
+
+async def test_the_default_test_that_a_hook_leaves_is_under_all_tests(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    suite = make(DEFAULTS, trusted=True, h__py=CHANGING)
+    cases, _ = await hooks_of(suite, tmp_path, hosts).before_all(suite.cases, suite.settings)
+    assert [c.case_id for c in cases] == [c.case_id for c in suite.cases]
+    assert [c.agent for c in cases] == [c.agent for c in suite.cases]
+    found = [(c.vars["lang"], [a.value for a in c.assertions], c.threshold) for c in cases[::4]]
+    assert found == [
+        ("de", ["x", "y"], 0.5),
+        ("fr", ["x", "y", "b"], 0.9),
+        ("de", ["x"], 0.9),
+        ("de", ["x", "y", "s"], 0.9),
+    ]
+
+
+IN_PLACE = """
+module.exports.beforeAll = (context) => {
+  context.suite.defaultTest.assert.push({ type: 'contains', value: 'y' });
+  context.suite.tests.push({ vars: { q: 'added' } });
+};
+module.exports.each = async (hook, context) => {
+  if (hook === 'beforeEach') context.test.vars.token = 'T';
+  if (hook === 'afterEach') context.result.namedScores.mine = 0.5;
+};
+module.exports.wrong = (hook, context) => { delete context.test; };
+"""
+
+
+@node_needed
+async def test_what_a_javascript_hook_changes_in_place_counts(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    text = DEFAULTS.replace("'file://h.py:beforeAll'", "'file://h.js:beforeAll', 'file://h.js:each'")
+    suite = make(text, trusted=True, h__js=IN_PLACE)
+    hooks = hooks_of(suite, tmp_path, hosts)
+    cases, _ = await hooks.before_all(suite.cases, suite.settings)
+    assert [a.value for a in cases[0].assertions] == ["x", "y"]
+    assert [c.vars["q"] for c in cases[12:]] == ["added"] * 4 + ["s"] * 4
+    assert (await hooks.before_each(cases[0])).vars == {"lang": "en", "q": "a", "token": "T"}
+    attempt = Attempt(cases[0].case_id, 1, "passed")
+    await hooks.after_each(cases[0], attempt)
+    assert attempt.named_scores == {"mine": 0.5}
+
+
+@node_needed
+async def test_a_hook_that_takes_its_context_away_fails(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    suite = make(CONFIG % "'file://h.js:wrong'", trusted=True, h__js=IN_PLACE)
+    with pytest.raises(HookError, match=r"h\.js:wrong leaves no test in its context"):
+        await hooks_of(suite, tmp_path, hosts).before_each(suite.cases[0])

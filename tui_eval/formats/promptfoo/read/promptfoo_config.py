@@ -27,7 +27,7 @@ from tui_eval.formats.promptfoo.read.suite_file import (
     dotted_key,
     is_pattern,
 )
-from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
+from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader, written
 from tui_eval.formats.promptfoo.read.test_sources import Sources
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.secrets import secret_values
@@ -419,6 +419,9 @@ class ConfigReader:
             reading.problem(reading.name, self.line_of("prompts"), "prompts", "there are none", cure)
         with self._of_all_cases():
             default = self._default(data)
+        if self.suite.settings.get("extensions"):  # hooks see it, and lay it under the tests that they add
+            self.suite.settings["defaultTest"] = written(default) if default is not None else {}
+            self.suite.settings["description"] = self.suite.description
         sources = Sources(reading, self.line_of)
         chunks: Sequence[Sequence[PromptfooTest]] = [
             chunk

@@ -3,7 +3,8 @@
 An entry is `file://path:function`. A function called like one of the four hooks runs for that hook
 alone, as `function(context, {hookName})`; any other runs for all of them, as
 `function(hookName, context)`. What `beforeAll` and `beforeEach` return replaces the parts of their
-context that may change; nothing returned leaves them; `afterEach` may add named scores and metadata.
+context that may change; nothing returned leaves them, but for what a JavaScript hook has changed in place, as
+promptfoo calls it in its own process; `afterEach` may add named scores and metadata.
 Extensions run one after the other, each with
 what the ones before it made.
 """
@@ -16,18 +17,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from tui_eval.case_names import matrix_name
 from tui_eval.config.project import Config, masker
 from tui_eval.formats.format import HookError, HookScene
 from tui_eval.formats.promptfoo.promptfoo_words import components_of, kept_beside, own_options, test_of
+from tui_eval.formats.promptfoo.read.matrix_cases import TooMany, combinations, transformed
 from tui_eval.formats.promptfoo.read.promptfoo_config import HOOK
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
-from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, no_line
-from tui_eval.formats.promptfoo.read.suite_providers import of_test
-from tui_eval.formats.promptfoo.read.suite_tests import TestReader
+from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading, no_line
+from tui_eval.formats.promptfoo.read.suite_providers import matches, of_test
+from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader, merged
 from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust, script
 from tui_eval.model import Attempt, Case, Compat, Turn
+from tui_eval.nunjucks.templates import flag
 from tui_eval.suites import identity
 
 if TYPE_CHECKING:
@@ -47,14 +51,16 @@ def suite_of(cases: Sequence[Case], settings: Mapping[str, Any]) -> dict[str, An
             "id": case.provider.get("id") if isinstance(case.provider, dict) else case.agent,
             "label": case.provider.get("label") if isinstance(case.provider, dict) else None,
         }
-        for case in cases
+        for case in _columns(cases)
     }
+    default, groups = mapping(settings.get("defaultTest")), _by_test(cases)
     return {
+        **{key: settings[key] for key in ("description", "tags") if settings.get(key)},
         "prompts": [{"raw": raw, "label": label} for label, raw in prompts.items()],
         "providers": list(providers.values()),
-        "tests": [test_of(group[0]) for group in _by_test(cases)],
+        "tests": [_own_test(group[0], default) for group in groups if not _in_scenario(group[0])],
         "scenarios": [],
-        "defaultTest": {},
+        "defaultTest": {"assert": [], "vars": {}, "options": {}, **default},
         "nunjucksFilters": settings.get("nunjucksFilters") or {},
         "derivedMetrics": settings.get("derivedMetrics") or [],
         "extensions": settings.get("extensions") or [],
@@ -63,57 +69,167 @@ def suite_of(cases: Sequence[Case], settings: Mapping[str, Any]) -> dict[str, An
 
 
 def with_tests(
-    cases: Sequence[Case], tests: list[Any], config: Config, trust: Trust, compat: Compat
+    cases: Sequence[Case],
+    suite: Mapping[str, Any],
+    after: Mapping[str, Any],
+    repeat: Any,
+    scene: HookScene,
 ) -> list[Case]:
-    """The cases with the tests that a hook left: one that it changed is changed in every column, one that it
-    added gets a case in every column, one that it took out has none."""
-    groups = _by_test(cases)
-    before = [test_of(group[0]) for group in groups]
-    columns = list({(case.agent, case.prompt): case for case in cases}.values())
+    """The cases with the tests and the `defaultTest` that a hook left (`after`, before it `suite`): a test that it
+    changed is changed in every column, one that it took out has no case, and one that it added has those that it would
+    have in the file, in the columns of the others. `repeat` is how often the suite runs its tests.
+
+    Raises:
+        HookError: the variables of a test cannot be combined.
+    """
+    groups = sorted(_by_test(cases), key=lambda group: _in_scenario(group[0]))
+    same_default = after.get("defaultTest") == suite["defaultTest"]
+    scenarios = [_own_test(group[0], suite["defaultTest"]) for group in groups if _in_scenario(group[0])]
+    before, tests = [*suite["tests"], *scenarios], [*after["tests"], *scenarios]
+    templates = _columns(cases)
     unused = set(range(len(before)))
-    ids = identity.Ids(masker(config).text)
+    ids = identity.Ids(masker(scene.config).text)
     result: list[Case] = []
+    number = 0
     firsts: dict[int, int] = {}
     for place, test in enumerate(tests):
         same = next((index for index in sorted(unused) if before[index] == test), None)
         if same is None and place in unused and before[place] not in tests:
             same = place
-        group = columns if same is None else groups[same]
-        if same is not None:
-            unused.discard(same)
-        for case in group:
-            changed = with_test(case, test, config, trust, compat)
-            first = place + 1
-            if same is not None:
-                first = firsts.setdefault(case.first_number or case.test_number, first)
-            made = msgspec.structs.replace(
-                changed, test_number=place + 1, first_number=first if first <= place else 0
-            )
-            if same is None:
-                made = msgspec.structs.replace(made, case_id=_id_of(made))
-            case_id = ids.take(made.case_id)
-            result.append(msgspec.structs.replace(made, case_id=case_id, order=len(result)))
+        unused.discard(-1 if same is None else same)
+        if same is not None and same_default and before[same] == test:
+            made = [groups[same]]
+        elif same is not None:
+            made = [[_of_hook(case, test, after.get("defaultTest"), scene) for case in groups[same]]]
+        else:
+            made = _added(test, place, templates, after.get("defaultTest"), repeat, scene)
+        start = number + 1
+        for group in made:
+            number += 1
+            first = start
+            if same is not None and group:
+                first = firsts.setdefault(group[0].first_number or group[0].test_number, number)
+            for case in group:
+                case = msgspec.structs.replace(
+                    case, test_number=number, first_number=first if first < number else 0
+                )
+                case.case_id, case.order = ids.take(case.case_id), len(result)
+                result.append(case)
     return result
+
+
+def _own_test(case: Case, default: Mapping[str, Any]) -> dict[str, Any]:
+    """As `test_of`, with the provider that the test has of its own, and without the default."""
+    own = "columnProvider" in kept_beside(case) and isinstance(case.provider, dict)
+    return without_default({**test_of(case), **({"provider": case.provider} if own else {})}, default)
+
+
+def _in_scenario(case: Case) -> bool:
+    """Whether the test is one of a scenario, which are not among a suite's tests."""
+    return str(case.metadata.get("conversationId", "")).startswith("__scenario_")
+
+
+def without_default(test: dict[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
+    """A test without what `defaultTest` has laid under it."""
+    parts = ("vars", "options", "metadata")
+    found = {k: v for k, v in test.items() if k in (*parts, "assert") or k not in default or default[k] != v}
+    for key in parts:
+        under = mapping(default.get(key))
+        if key in found and under:
+            found[key] = {n: v for n, v in mapping(found[key]).items() if n not in under or under[n] != v}
+    given, refused = default.get("assert") or [], mapping(found.get("options")).get("disableDefaultAsserts")
+    if refused is not True and given == (test.get("assert") or [])[: len(given)]:
+        found["assert"] = test.get("assert", [])[len(given) :]
+    return found
+
+
+def _read(test: Any, default: Any, suite: str, scene: HookScene) -> tuple[PromptfooTest | None, SuiteReading]:
+    """A test with the default under it, and the reading with what is wrong with it."""
+    reading = SuiteReading(suite, scene.config, scene.trust, scene.compat)
+    reader = TestReader(reading, suite, no_line)
+    own = reader.test(test, (), needs_some=False)
+    under = reader.test(default, ("defaultTest",), needs_some=False) if default else None
+    return own and merged(own, under), reading
+
+
+def _of_hook(case: Case, test: Any, default: Any, scene: HookScene) -> Case:
+    """A case whose test, or the default under it, was changed."""
+    read, reading = _read(test, default, case.suite, scene)
+    if read is None:
+        return msgspec.structs.replace(case, problems=[*case.problems, *reading.problems])
+    return _as_read(case, read, reading)
+
+
+def _columns(cases: Sequence[Case]) -> list[Case]:
+    """A case of each column, without a provider of its test's own."""
+    found: dict[tuple[str | None, str | None], Case] = {}
+    for case in cases:
+        key = (_provider_of(case), case.prompt)
+        if key in found:
+            continue
+        kept = kept_beside(case)
+        if (entry := kept.pop("columnProvider", None)) is not None:
+            case = msgspec.structs.replace(case, agent=case.column, provider=entry, column="")
+        for name in ("assertScoringFunction", "filesFirst"):
+            kept.pop(name, None)
+        options = own_options(case)
+        found[key] = msgspec.structs.replace(case, options=options, beside=kept, problems=[], named_by="")
+    return list(found.values())
+
+
+def _added(
+    test: Any, place: int, templates: Sequence[Case], default: Any, repeat: Any, scene: HookScene
+) -> list[list[Case]]:
+    """The cases of a test that a hook added, those of each combination of its variables together."""
+    if not templates:
+        return []
+    whole, reading = _read(test, default, templates[0].suite, scene)
+    if whole is None:
+        raise HookError(f"beforeAll: tests[{place}]: {reading.problems[0].message}")
+    options = whole.options or {}
+    result: list[list[Case]] = []
+    try:
+        if options.get("transformVars") not in (None, ""):
+            changed = transformed(reading, options["transformVars"], whole.vars)
+            whole = msgspec.structs.replace(whole, vars=changed)
+        expand = not options.get("disableVarExpansion") and not flag("PROMPTFOO_DISABLE_VAR_EXPANSION")
+        for values, matrix in combinations(whole.vars, reading, expand=expand):
+            read = msgspec.structs.replace(whole, vars=values)
+            result.append([])
+            for case in templates:
+                if not _runs_in(case, whole):
+                    continue
+                made = _as_read(case, read, reading)
+                name = whole.description or f"Row #{place + 1}"
+                made = msgspec.structs.replace(
+                    made, name=name, description=whole.description, line=0, file=None
+                )
+                made.variant = matrix_name(matrix, reading.masked) if matrix else ""
+                given = options.get("repeat", repeat if "repeat" in case.options else None)
+                if given is not None:
+                    made.attempts = made.required = max(1, int(given)) if figures.is_finite(given) else 1
+                made.case_id = _id_of(made, matrix)
+                result[-1].append(made)
+    except (Missing, TooMany) as error:
+        raise HookError(f"beforeAll: tests[{place}]: {error}") from None
+    finally:
+        reading.close()
+    return result
+
+
+def _runs_in(case: Case, test: PromptfooTest) -> bool:
+    """Whether a test is one for a case's column."""
+    entry = mapping(case.provider)
+    who = (case.agent, entry.get("label"), entry.get("id"))
+    text = case.turns[0].text if case.turns else None
+    return (test.prompts is None or any(matches(w, case.prompt, text) for w in test.prompts)) and (
+        test.providers is None or any(matches(w, *who) for w in test.providers)
+    )
 
 
 def mapping(value: Any) -> dict[str, Any]:
     """A mapping, empty where there is none."""
     return value if isinstance(value, dict) else {}
-
-
-def with_default(test: Any, default: Any) -> Any:
-    """A test with the `defaultTest` that a hook made under it."""
-    if not isinstance(test, dict) or not isinstance(default, dict):
-        return test
-    merged = {**{key: default[key] for key in ("threshold", "provider") if key in default}, **test}
-    for key in ("vars", "options", "metadata"):
-        if isinstance(default.get(key), dict):
-            merged[key] = {**default[key], **mapping(test.get(key))}
-    if isinstance(default.get("assert"), list) and not mapping(test.get("options")).get(
-        "disableDefaultAsserts"
-    ):
-        merged["assert"] = [*default["assert"], *(test.get("assert") or [])]
-    return merged
 
 
 def with_prompts(cases: Sequence[Case], prompts: list[Any], masked: Callable[[str], str] = str) -> list[Case]:
@@ -123,8 +239,8 @@ def with_prompts(cases: Sequence[Case], prompts: list[Any], masked: Callable[[st
     ids = identity.Ids(masked)
     result: list[Case] = []
     for group in _by_test(cases):
-        for before, agent in enumerate(dict.fromkeys(case.agent for case in group)):
-            own = {case.prompt: case for case in group if case.agent == agent}
+        for before, agent in enumerate(dict.fromkeys(map(_provider_of, group))):
+            own = {case.prompt: case for case in group if _provider_of(case) == agent}
             for number, (label, raw) in enumerate(wanted.items(), before * len(wanted) + 1):
                 case = own.get(label) or next(iter(own.values()))
                 turn = case.turns[0] if case.turns else Turn(None)
@@ -147,6 +263,11 @@ def with_prompts(cases: Sequence[Case], prompts: list[Any], masked: Callable[[st
     return result
 
 
+def _provider_of(case: Case) -> str | None:
+    """The provider in whose column a case stands."""
+    return case.column or case.agent
+
+
 def _by_test(cases: Sequence[Case]) -> list[list[Case]]:
     """The cases of each test (and combination of vars) together: one per column."""
     groups: list[list[Case]] = []
@@ -154,7 +275,7 @@ def _by_test(cases: Sequence[Case]) -> list[list[Case]]:
     seen: set[Any] = set()
     for case in cases:
         key = (case.line, case.name, identity.digest(case.vars))
-        column = (case.agent, case.prompt)
+        column = (_provider_of(case), case.prompt)
         if key != last or column in seen:
             groups.append([])
             seen = set()
@@ -164,7 +285,7 @@ def _by_test(cases: Sequence[Case]) -> list[list[Case]]:
     return groups
 
 
-def _id_of(case: Case) -> str:
+def _id_of(case: Case, matrix: dict[str, Any] | None = None) -> str:
     """The id of a case that a hook made from another of its column."""
     provider = (
         case.provider.get("label") or case.provider.get("id") if isinstance(case.provider, dict) else None
@@ -173,6 +294,7 @@ def _id_of(case: Case) -> str:
         case.suite,
         case.description or None,
         variables=case.vars,
+        matrix=matrix,
         provider=str(provider or case.agent or "agent"),
         prompt=case.prompt,
     )
@@ -185,6 +307,14 @@ CHANGEABLE = names(
     "prompts providerPromptMap tests scenarios defaultTest nunjucksFilters derivedMetrics redteam"
 )
 """The parts of a suite that `beforeAll` may replace."""
+
+CONTEXT_OF: dict[HookName, str] = {
+    "beforeAll": "suite",
+    "beforeEach": "test",
+    "afterEach": "result",
+    "afterAll": "suite",
+}
+"""What a hook may change, in its context."""
 
 TIME_LIMIT = 300.0
 """Seconds that one hook may take: preparing a run can mean starting a server."""
@@ -205,6 +335,7 @@ class ExtensionHooks:
         self._extensions = list(extensions)
         self._base, self._config, self._trust = base, scene.config, scene.trust
         self._compat: Compat = scene.compat
+        self._scene = scene
         self._python, self._node = scene.processes.python, scene.processes.node
         self._rows: list[dict[str, Any]] = []
         # What a hook keeps in its module is there for the next, so all calls go to one process of each file's place.
@@ -229,13 +360,13 @@ class ExtensionHooks:
         for key in ("derivedMetrics", "nunjucksFilters"):
             if after.get(key) is not None:
                 kept[key] = after[key]
-        tests = after.get("tests")
         result = list(cases)
-        if isinstance(tests, list):
-            default = after.get("defaultTest")
-            tests = [with_default(test, default) for test in tests] if default else tests
-            if tests != suite["tests"]:
-                result = with_tests(cases, tests, self._config, self._trust, self._compat)
+        if after.get("scenarios"):
+            raise HookError("beforeAll: scenarios of a hook are not read here; add them as tests")
+        same = all(after.get(key) == suite[key] for key in ("tests", "defaultTest"))
+        if isinstance(after.get("tests"), list) and not same:
+            repeat = mapping(settings.get("evaluateOptions")).get("repeat")
+            result = with_tests(cases, suite, after, repeat, self._scene)
         prompts = after.get("prompts")
         if isinstance(prompts, list) and prompts != suite["prompts"]:
             result = with_prompts(result, prompts, masker(self._config).text)
@@ -281,7 +412,9 @@ class ExtensionHooks:
 
     async def _run(self, hook: HookName, context: dict[str, Any]) -> dict[str, Any]:
         for extension in self._extensions:
-            returned = await self._call(extension, hook, context)
+            returned, context = await self._call(extension, hook, context)
+            if not isinstance(context.get(CONTEXT_OF[hook]), dict):
+                raise HookError(f"{_shown(extension)} leaves no {CONTEXT_OF[hook]} in its context")
             if not returned:
                 continue
             if hook == "beforeAll":
@@ -304,7 +437,10 @@ class ExtensionHooks:
                     context = {**context, "result": result}
         return context
 
-    async def _call(self, extension: str, hook: HookName, context: dict[str, Any]) -> Any:
+    async def _call(
+        self, extension: str, hook: HookName, context: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """What a hook returns, and its context as it has left it."""
         from tui_eval.scripting.script_host import ScriptError
 
         found = HOOK.match(extension)
@@ -312,19 +448,27 @@ class ExtensionHooks:
             raise HookError(f"{extension} is not file://PATH:FUNCTION")
         path, name = found.groups()
         if name in HOOKS and name != hook:
-            return None
+            return None, context
         self._trust.require(script(self._base / path, self._config.root))
         file = confine(self._config.root, path, self._trust, self._base)
         arguments: list[Any] = [context, {"hookName": hook}] if name in HOOKS else [hook, context]
         try:
             if file.suffix == ".py":
                 lease = self._lease(self._python, file)
-                return (await self._python.call(file, name, arguments, timeout=TIME_LIMIT, lease=lease)).value
+                told = await self._python.call(file, name, arguments, timeout=TIME_LIMIT, lease=lease)
+                return told.value, context
             lease = self._lease(self._node, file)
-            answer = await self._node.call(
-                file, name, arguments, timeout=TIME_LIMIT, cwd=self._base, lenient=True, lease=lease
+            told = await self._node.call(
+                file,
+                name,
+                arguments,
+                timeout=TIME_LIMIT,
+                cwd=self._base,
+                lenient=True,
+                lease=lease,
+                changed=True,
             )
-            return answer.value
+            return told.value.get("returned"), mapping(told.value["args"][arguments.index(context)])
         except ScriptError as error:
             raise HookError(f"{hook}: {_shown(extension)}: {error}") from None
 
@@ -384,10 +528,17 @@ def with_test(case: Case, test: Any, config: Config, trust: Trust, compat: Compa
     read = TestReader(reading, case.suite, no_line).test(test, (), needs_some=False)
     if read is None:
         return msgspec.structs.replace(case, problems=[*case.problems, *reading.problems])
-    kept = kept_beside(case)
+    return _as_read(case, read, reading)
+
+
+def _as_read(case: Case, read: PromptfooTest, reading: SuiteReading) -> Case:
+    """A case as the test that was read of what code made of its own."""
+    kept = {name: value for name, value in kept_beside(case).items() if name != "assertScoringFunction"}
     if read.scoring is not None:
         kept["assertScoringFunction"] = read.scoring
-    provider = of_test(read.provider, reading)
+    provider = of_test(read.provider, reading) if read.provider != case.provider else None
+    if provider is not None and "columnProvider" not in kept and isinstance(case.provider, dict):
+        kept["columnProvider"] = case.provider
     changed = msgspec.structs.replace(
         case,
         description=read.description or case.description,
@@ -397,9 +548,10 @@ def with_test(case: Case, test: Any, config: Config, trust: Trust, compat: Compa
         beside=kept,
         metadata=read.metadata or {},
         threshold=read.threshold,
-        provider_output=read.provider_output if read.provider_output != "" else None,
+        provider_output=read.provider_output if read.provider_output not in ("", False, 0) else None,
         provider=provider.entry if provider else case.provider,
         agent=provider.name if provider else case.agent,
+        column=case.column or (case.agent or "") if provider else case.column,
         problems=[*case.problems, *(p for p in read.problems if p.level == "error")],
     )
     changed.content_hash = identity.content_hash(changed)
