@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -126,3 +127,59 @@ async def test_what_is_written_to_the_cache_costs_a_quarter_more(server: Anthrop
     _, (reply,) = await talk(it, "hi")
     assert reply.usage is not None and reply.usage.input_tokens == 1100
     assert reply.cost == pytest.approx((100 * 3 + 1000 * 3.75 + 10 * 15) / 1e6)
+
+
+def _searching() -> list[dict[str, Any]]:
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"title": "a"}]}
+    called = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"q": "x"}}
+    return [{"type": "text", "text": "Looking. "}, called, found]
+
+
+def _streamed(blocks: list[dict[str, Any]], reason: str) -> Planned:
+    parts: list[dict[str, Any]] = [{"type": "message_start", "message": {"usage": {"input_tokens": 10}}}]
+    for index, block in enumerate(blocks):
+        given = json.dumps(block.get("input", {}))
+        pieces: dict[str, list[dict[str, Any]]] = {
+            "text": [{"type": "text_delta", "text": block.get("text")}],
+            "server_tool_use": [
+                {"type": "input_json_delta", "partial_json": given[:4]},
+                {"type": "input_json_delta", "partial_json": given[4:]},
+            ],
+        }
+        begun = {
+            **block,
+            **({"text": ""} if "text" in block else {}),
+            **({"input": {}} if "input" in block else {}),
+        }
+        parts.append({"type": "content_block_start", "index": index, "content_block": begun})
+        for delta in pieces.get(block["type"], []):
+            parts.append({"type": "content_block_delta", "index": index, "delta": delta})
+        parts.append({"type": "content_block_stop", "index": index})
+    parts += [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
+    return Planned(raw="".join(f"data: {json.dumps(part)}\n\n" for part in parts).encode())
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_tools_of_the_providers_own_are_calls_and_a_paused_turn_goes_on(
+    server: AnthropicServer, stream: bool
+) -> None:
+    """`max_tool_calls: 0` passed for a search of the web, and half a turn was judged as all of it."""
+    blocks, rest = _searching(), [{"type": "text", "text": "Found it."}]
+    if stream:
+        server.plan.extend([_streamed(blocks, "pause_turn"), _streamed(rest, "end_turn")])
+    else:
+        whole = [
+            json.dumps({"content": one, "stop_reason": reason, "usage": {"input_tokens": 10}}).encode()
+            for one, reason in ((blocks, "pause_turn"), (rest, "end_turn"))
+        ]
+        server.plan.extend(Planned(raw=body, headers={"Content-Type": "application/json"}) for body in whole)
+    it = agent("anthropic", base_url=server.url, model="m", stream=stream)
+    events, (reply,) = await talk(it, "x")
+    assert reply.text == "Looking. Found it." and reply.usage is not None and reply.usage.input_tokens == 20
+    assert [(one.name, one.arguments) for one in of(events, ToolCall)] == [("web_search", {"q": "x"})]
+    assert [(one.call_id, one.name, one.result) for one in of(events, ToolResult)] == [
+        ("s1", "web_search", [{"title": "a"}])
+    ]
+    sent = server.requests[1].body["messages"]
+    assert sent == [{"role": "user", "content": "x"}, {"role": "assistant", "content": blocks}]
+    await it.close()

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _CACHED_SHARE = 0.1
 """What cached input costs of what input does."""
 _SAID = ("text", "thinking", "redacted_thinking")
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+"""Calls of tools; all but the first are of the provider's own."""
 _LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
@@ -148,7 +150,7 @@ class AnthropicAnswer:
             if block.get("type") == "tool_use":
                 return ToolCallStarted(text_of(block.get("id")), text_of(block.get("name")))
         elif kind == "content_block_stop":
-            self._close(value.get("index", 0))
+            return self._close(value.get("index", 0))
         elif kind == "message_start":
             message = value.get("message") or {}
             self.model = message.get("model")
@@ -176,21 +178,33 @@ class AnthropicAnswer:
             return TextDelta(piece)
         return ReasoningDelta(piece) if kind == "thinking_delta" else None
 
-    def _close(self, index: int) -> None:
+    def _close(self, index: int) -> Event | None:
         block, parts = self._open.pop(index, ({}, []))
         text = "".join(parts)
         if block.get("type") in ("text", "thinking"):
             key = block["type"]
             block[key] = text_of(block.get(key)) + text
             if key == "text" and not block["text"]:
-                return
-        elif block.get("type") == "tool_use":
+                return None
+        elif block.get("type") in _CALLS:
             try:
                 block["input"] = decode(text) if text.strip() else block.get("input") or {}
             except ValueError:
                 block["input"] = text
         if block:
             self.blocks.append(block)
+        return self._provided(block)
+
+    def _provided(self, block: dict[str, Any]) -> Event | None:
+        """The call of a tool that runs at the provider's (its search of the web, an MCP server), or what came of one."""
+        kind = text_of(block.get("type"))
+        if kind in _CALLS[1:]:
+            return ToolCall(text_of(block.get("id")), text_of(block.get("name")), block.get("input"))
+        if not kind.endswith("_tool_result"):
+            return None
+        call_id = block.get("tool_use_id")
+        name = next((text_of(one.get("name")) for one in self.blocks if one.get("id") == call_id), "")
+        return ToolResult(text_of(call_id), name, block.get("content"))
 
     def _whole(self, body: bytes, url: str) -> list[Event]:
         value = self._decoded(body, url)
@@ -217,6 +231,8 @@ class AnthropicAnswer:
             elif block.get("type") == "text":
                 block["text"] = text_of(block.get("text"))
                 events.append(TextDelta(block["text"]))
+            elif (step := self._provided(block)) is not None:
+                events.append(step)
         return events
 
     def _decoded(self, item: bytes | str, url: str) -> dict[str, Any]:
@@ -352,6 +368,7 @@ class AnthropicSession(Session):
         began = time.monotonic()
         total, written = Usage(), 0
         reported: list[Any] = []
+        before: list[str] = []
         keeps_filtered = agent.promptfoo or self.tested
         answer = AnthropicAnswer(keeps_filtered)
         called = False
@@ -369,7 +386,13 @@ class AnthropicSession(Session):
             told = self._spent(total, written, answer)
             total, cost, written = told.usage, told.cost, told.written
             yield told
-            text = answer.text
+            if answer.stop_reason == "pause_turn" and not keeps_filtered:
+                # A long turn of the provider's own tools is to be gone on with, with what it has so far.
+                self.messages.append({"role": "assistant", "content": answer.blocks})
+                before.append(answer.text)
+                continue
+            text = "".join([*before, answer.text])
+            before.clear()
             if request.schema is not None and (structured := answer.called(STRUCTURED)) is not None:
                 text = text_of(structured)
                 yield TextDelta(text)
