@@ -56,3 +56,36 @@ async def test_a_column_that_stands_twice_is_asked_for_again() -> None:
     assert "an object has the key 'n' twice" in asked[1]
     answer, asked = await answered(doubled, doubled)
     assert answer.rows is None and "an object has the key 'n' twice" in (answer.error or "")
+
+
+LIST = '[{"n": 1}, {"n": 2}]'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```sql\nSELECT n FROM t\n```\nIt gives:\n```json\n{LIST}\n```\n",
+        f"```json\n{LIST}\n```\nfrom\n```sql\nSELECT n FROM t\n```",
+        f"Here: ```JSON\r\n{LIST}\r\n```\r\n",
+        f"```json\n{LIST}\n```\nRows:\n```text\n2\n```",
+        f"```json\n{LIST}```",
+        f"```json {LIST}```",
+        f"````\n{LIST}\n````",
+        f"~~~json\n{LIST}\n~~~",
+        f"  ```json\n  {LIST}\n  ```",
+        f"```json\n{LIST}",
+        f"The answer is {LIST}.",
+        f'[of 2 rows] {{"data": {LIST}}}',
+    ],
+)
+async def test_rows_among_words_and_blocks_are_not_asked_for_again(text: str) -> None:
+    """Each question more is paid for, and an agent that repeats itself would have failed."""
+    answer, asked = await answered(text, "no")
+    assert answer.rows == [{"n": 1}, {"n": 2}] and len(asked) == 1
+
+
+async def test_fences_within_a_text_and_fences_alone() -> None:
+    answer, _ = await answered('```json\n{"data": [{"n": "a ``` b"}]}\n```')
+    assert answer.rows == [{"n": "a ``` b"}]
+    answer, asked = await answered("`" * 300_000, LIST)
+    assert answer.rows == [{"n": 1}, {"n": 2}] and len(asked) == 2

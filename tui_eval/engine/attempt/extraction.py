@@ -29,7 +29,10 @@ _REPAIR = (
     '{{"data": [{{...}}, ...]}} with the columns {columns}, or {{"data": null}}.'
 )
 _ASKED = "(?s)" + re.escape(PROMPT).replace(r"\{columns\}", "(.*)")
-_FENCED = r"(?s)```(?:json)?\s*\n(.*?)```"
+_BLOCK = re.compile(
+    r"(?ms)(?<![`~])((?>`{3,}|~{3,}))[^\n`]*\n(?P<inside>.*?)(?:^[ \t]*\1|\1[`~]*[ \t]*\r?$|\Z)"
+)
+"""A fenced block of any language, one after the other: what ends a block of SQL begins none."""
 
 Ask = Callable[[Request], Awaitable[Reply]]
 
@@ -110,14 +113,19 @@ def _answered(reply: Reply) -> tuple[Any, str | None]:
     """The JSON value that a reply is or holds, also inside a fenced block, and what is wrong with it (None: nothing)."""
     if reply.output is not None:
         return reply.output, None
-    for candidate in (*reversed(re.findall(_FENCED, reply.text)), reply.text, _outermost(reply.text)):
+    blocks = [found["inside"] for found in _BLOCK.finditer(reply.text)]
+    alone: list[Any] = []
+    for candidate in (*reversed(blocks), reply.text, *_outermost(reply.text)):
         try:
-            return load_json(candidate), None
+            value = load_json(candidate)
         except KeyTwice as doubled:
             return None, str(doubled)
         except (ValueError, RecursionError):
             continue
-    return None, "it is not JSON"
+        if value is None or isinstance(value, dict | list):
+            return value, None
+        alone.append(value)  # a number in a block of text
+    return (alone[0], None) if alone else (None, "it is not JSON")
 
 
 def _rows_in(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
@@ -133,9 +141,10 @@ def _rows_in(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
     return value, None
 
 
-def _outermost(text: str) -> str:
-    start, end = text.find("{"), text.rfind("}")
-    return text[start : end + 1] if 0 <= start < end else ""
+def _outermost(text: str) -> list[str]:
+    """What could be the list or the object that stands among words, the one that begins first before the other."""
+    ends = [(text.find(begins), text.rfind(ends)) for begins, ends in ("{}", "[]")]
+    return [text[start : end + 1] for start, end in sorted(ends) if 0 <= start < end]
 
 
 async def last_reply(events: AsyncIterator[Any], take: Callable[[Any], None]) -> Reply:
