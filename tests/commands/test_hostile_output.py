@@ -93,3 +93,39 @@ def test_json_for_programs_is_ascii(cli: Cli, project: Path) -> None:
         assert done.out.isascii() and not any(
             character in done.out for character in RAW if character.isascii()
         )
+
+
+@pytest.mark.parametrize("service", ["GITHUB_ACTIONS", "TF_BUILD", ""])
+def test_nothing_that_is_printed_is_an_order_to_cis_log(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    """Its runners carry out `::name::` at the beginning of a line, blanks before it aside, and `##[name]` anywhere."""
+    for one in ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"):
+        monkeypatch.delenv(one, raising=False)
+    if service:
+        monkeypatch.setenv(service, "true")
+    monkeypatch.chdir(tmp_path)
+    order = "::add-mask::x ##[add-mask]x ##vso[task.complete]x\n  ::stop-commands::x\n::error::x"
+    test = {
+        "description": order,
+        "vars": {"q": order},
+        "assert": [{"type": "equals", "value": f"no {order}"}],
+    }
+    config = {"prompts": ["{{q}}"], "providers": ["echo"], "tests": [test]}
+    Path("promptfooconfig.yaml").write_text(json.dumps(config))
+    printed = [
+        cli("run", "."),
+        cli("show", "last"),
+        cli("list", "."),
+        cli("check", "."),
+        cli("runs"),
+        cli("assess"),
+    ]
+    rows = cli("run", ".", "--display", "json")
+    listed = cli("list", "--json", ".")
+    assert "add-mask" in printed[0].out and "stop-commands" in printed[0].out
+    lines = "\n".join(done.out + done.err for done in (*printed, rows, listed)).splitlines()
+    found = [line for line in lines if line.lstrip().startswith("::") or "##[" in line or "##vso[" in line]
+    assert not found if service else found
+    assert order in json.loads(rows.out)["message"]
+    assert listed.json[0]["description"] == order

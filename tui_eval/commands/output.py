@@ -45,7 +45,7 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
     """Print text that may come from outside. What cannot be printed (a reader or a terminal that has gone away, a full
     disk) ends nothing: attempts go on, and files are written. `all_printed` says whether it matters."""
     stream: TextIO = sys.stdout if to is None else to
-    text = visible(text)
+    text = _no_orders(visible(text))
     encoding = (getattr(stream, "encoding", None) or "ascii").lower()
     if "utf" not in encoding:
         text = plain_letters(text).encode(encoding, "replace").decode(encoding)
@@ -54,6 +54,18 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
     if _coloured(stream):
         text = re.sub(_TOKENS, lambda found: f"\x1b[{_COLOURS[found[0][0]]}m{found[0]}\x1b[0m", text)
     put(text + end, stream)
+
+
+def _no_orders(text: str) -> str:
+    """A text in which CI's log sees none of its orders (`::stop-commands::x`, `##[add-mask]x`, `##vso[task.setvariable …]`): it
+    would carry out what an answer says."""
+    if not any(map(os.environ.get, _CI)):
+        return text
+    return _ORDERS.sub(lambda found: f"{found[0]}·", text)
+
+
+_CI = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
+_ORDERS = re.compile(r"^[^\S\n]*(?=::)|##(?=(?:vso|teamcity)?\[)", re.MULTILINE)
 
 
 def put(text: str, stream: TextIO) -> None:
@@ -145,8 +157,8 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def say_json(value: Any) -> None:
-    """Print one JSON document, ASCII."""
+def say_json(value: Any, indent: int = 2) -> None:
+    """Print one JSON document, ASCII; in one line with an indent of -1."""
     try:
         text = json.dumps(value, allow_nan=False, default=str)
     except ValueError:
@@ -154,7 +166,8 @@ def say_json(value: Any) -> None:
     if not text or "\\ud" in text:  # what is not storable as it is: NaN, half a surrogate pair
         text = json.dumps(storable(value), default=str)
     # The standard library indents in Python, which takes seconds for a hundred thousand cases.
-    say(msgspec.json.format(text, indent=2))
+    text = msgspec.json.format(text, indent=indent) if indent >= 0 else text
+    say(text.replace("##", "#\\u0023"))  # says the same, and is no order to CI's log
 
 
 def report_problems(problems: Iterable[Problem], notes: bool = False) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 
@@ -17,7 +16,7 @@ from tui_eval.case_names import (
     variant_beside,
     which_tests,
 )
-from tui_eval.commands.output import say, warn
+from tui_eval.commands.output import say_json, warn
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job
 from tui_eval.guard.secrets import Masker
@@ -130,7 +129,7 @@ class Progress:
                 from tui_eval.reports.results import judging_entry  # imported late: most runs need none of it
 
                 line["judging"] = judging_entry(attempt.judging)
-            say(json.dumps(storable(self.masker.value(line)), default=str))
+            say_json(storable(self.masker.value(line)), indent=-1)
 
     def _print_soon(self, line: str) -> None:
         self._lines.append(line)
