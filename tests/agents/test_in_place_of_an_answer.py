@@ -761,7 +761,15 @@ async def test_what_is_no_answer_was_paid_for_all_the_same(server: Gateway, form
     await it.close()
     (told,) = [event for event in events if isinstance(event, UsageReport)]
     assert (told.usage.input_tokens, told.usage.output_tokens) == (7000, output)
-    assert told.cost == (None if kind == "ollama" else pytest.approx((7000 + output) / 1e6))
+    assert told.cost == pytest.approx((7000 + output) / 1e6)
+
+
+async def test_ollama_says_that_an_answer_was_cut_off(server: Gateway) -> None:
+    """Not in a promptfoo test, whose provider does not."""
+    raw = b'{"message": {"content": "half"}, "done": true, "done_reason": "length"}\n'
+    for test in (False, True):
+        reply = await asked(server, "ollama", Planned(raw=raw), test=test)
+        assert reply.finish_reason == (None if test else "length")
 
 
 CALLED = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -183,3 +183,12 @@ async def test_tools_of_the_providers_own_are_calls_and_a_paused_turn_goes_on(
     sent = server.requests[1].body["messages"]
     assert sent == [{"role": "user", "content": "x"}, {"role": "assistant", "content": blocks}]
     await it.close()
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "Text/Event-Stream"])
+async def test_a_stream_of_events_is_one_whatever_its_type_says(server: AnthropicServer, kind: str) -> None:
+    planned = _streamed([{"type": "text", "text": "Hi"}], "end_turn")
+    server.plan.append(Planned(raw=planned.raw, headers={"Content-Type": kind}))
+    it = agent("anthropic", base_url=server.url, model="m")
+    assert (await talk(it, "x"))[1][0].text == "Hi"
+    await it.close()

@@ -109,11 +109,14 @@ class AnthropicAnswer:
         Raises:
             AgentError: the body is not a message, says an error, or ends too early.
         """
+        body = None
         if "event-stream" not in call.headers.get("content-type", ""):
-            yield self._whole(await call.read(), call.url)
-            self._check(call.url)
-            return
-        async for data in call.events():
+            body = await call.read()
+            if not body.lstrip().startswith((b"event:", b"data:", b":")):
+                yield self._whole(body, call.url)
+                self._check(call.url)
+                return
+        async for data in call.events(body):
             event = self._event(self._decoded(data, call.url), call.url)
             if event is not None:
                 yield [event]

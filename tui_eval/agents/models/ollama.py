@@ -12,7 +12,7 @@ from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
-from tui_eval.agents.models import finish_reasons
+from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import chosen_model
 from tui_eval.agents.promptfoo.promptfoo_models import OLLAMA_KEYS, OLLAMA_OPTIONS, filled_in
 from tui_eval.agents.promptfoo.promptfoo_request import shaped_tools
@@ -56,6 +56,15 @@ class OllamaAgent(Agent):
         if api_key and "authorization" not in {name.lower() for name in headers}:
             headers["Authorization"] = f"Bearer {api_key}"
         self.client = HttpClient(base, headers=headers, retries=spec.retries, pace=self.pace)
+
+    def cost(self, model: str, usage: Usage | None) -> float | None:
+        """USD by the project's own prices: no table knows what a model costs on a machine of one's own."""
+        return prices.cost_of(model, model, usage, self.services.prices, priced=False)
+
+    def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
+        """See `Agent.priced`."""
+        own = context.model or self.model
+        return self.cost(plain_name(own, "ollama"), told.usage) if own else told.cost
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
@@ -140,14 +149,17 @@ class OllamaSession(Session):
                 yield call.exchanged()
             await call.close()
         text = "".join(parts)
+        cost = agent.cost(self.model, usage)
         if usage is not None:
-            yield UsageReport(usage)
+            yield UsageReport(usage, cost)
         if not (self.tested or calls) and (why := finish_reasons.silence(text, reason, called=False)):
             raise AgentError(f"{agent.url} {why}", code="empty-answer", said=why)
         self.messages.append(
             {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
         )
-        reply = Reply(turn=request.turn, text=text, usage=usage, model=self.model)
+        reply = Reply(turn=request.turn, text=text, usage=usage, cost=cost, model=self.model)
+        if not self.tested:  # promptfoo's provider does not say it
+            reply.finish_reason = reason
         if calls:
             told = [self._told(one) for one in calls]
             for number, one in enumerate(calls, 1):
