@@ -350,6 +350,7 @@ class Masker:
         self._forms: set[str] = set()
         self._ordered: tuple[str, ...] = ()
         self._parts: _Parts | None = None
+        self._encoded: list[bytes] | None = None
         self._pattern: re.Pattern[str] | None = None
         self._named: dict[str, str] = {}
         self._beside: dict[str, str] = {}
@@ -396,7 +397,7 @@ class Masker:
         ordered = tuple(sorted(self._forms, key=lambda form: (-len(form), form)))
         self._pattern = re.compile("|".join(map(re.escape, ordered)))
         self._ordered = ordered
-        self._parts = None
+        self._parts = self._encoded = None
 
     def text(self, text: str) -> str:
         """The text with every secret masked, and what is left of one beside a place where the text was cut (`…`)."""
@@ -412,6 +413,13 @@ class Masker:
             # What stands before a short secret is no part of it.
             self._parts = _Parts(form for form in self._ordered if form not in self._beside)
         return self._parts.masked(text)
+
+    def stands_in(self, body: bytes) -> bool:
+        """Whether a secret stands in a file's bytes, in UTF-8 or UTF-16."""
+        if self._encoded is None:
+            kinds = ("utf-8", "utf-16-le", "utf-16-be")
+            self._encoded = [form.encode(kind, "surrogatepass") for form in self._ordered for kind in kinds]
+        return any(form in body for form in self._encoded)
 
     def _mask(self, found: re.Match[str]) -> str:
         return self._beside.get(found[0], MASK)

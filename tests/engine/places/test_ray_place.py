@@ -33,7 +33,7 @@ from tui_eval.engine.places.ray_worker import OwnFiles, RayWorker, WorkerStart
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.secrets import Masker
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.store.reader import RunReader
 from tui_eval.store.writer import RunWriter
 
@@ -82,6 +82,72 @@ def test_the_same_files_are_the_same_package(root: Path, tmp_path: Path) -> None
     assert bodies[0] == bodies[1]
 
 
+@pytest.mark.parametrize("known", [f"{'.' * 2**20}{SECRET}".encode(), SECRET.encode("utf-16-le")])
+def test_a_secret_is_found_in_a_large_file_and_in_utf_16(root: Path, tmp_path: Path, known: bytes) -> None:
+    (root / "calls.jsonl").write_bytes(known)
+    sent = packed_project(Config(root=root), Masker([SECRET]), tmp_path)
+    assert sent.left_out == ["calls.jsonl", "notes.txt"]
+
+
+def test_no_link_brings_along_what_is_not_sent_and_no_configuration_goes(root: Path, tmp_path: Path) -> None:
+    """Also where another configuration is the run's: its literal secrets nobody has looked for."""
+    (root / "prod.yaml").write_text("agents: {}")
+    for name, target in {
+        "a.txt": ".env",
+        "b.txt": ".git/config",
+        "c.txt": "tui_eval.yaml",
+        "d.txt": "prod.yaml",
+    }.items():
+        (root / name).symlink_to(target)
+    sent = packed_project(Config(root=root, file=root / "prod.yaml"), Masker([SECRET]), tmp_path)
+    with zipfile.ZipFile(sent.file) as package:
+        assert package.namelist() == ["suite.yaml", "within.yaml", "below/checks.py", messages.MANIFEST]
+
+
+def test_a_worker_has_links_to_folders_empty_folders_and_files_of_any_name(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`data/current -> v2`: what an agent reads there it did not find on a cluster."""
+    names = [b"caf\xe9.txt", b"with\\it.txt", b"c:it.txt", b"below/new\nline.txt"]
+    for name in names:
+        (root / os.fsdecode(name)).write_bytes(name)
+    (root / "data" / "v2").mkdir(parents=True)
+    (root / "data" / "v2" / "facts.json").write_text("{}")
+    (root / "data" / "empty" / "below").mkdir(parents=True)
+    (root / "data" / "current").symlink_to("v2")
+    (root / "all").symlink_to(root)
+    (root / "elsewhere").symlink_to(tmp_path)
+    (root / "history").symlink_to(".git")
+    sent = packed_project(Config(root=root, file=root / "tui_eval.yaml"), Masker([SECRET]), tmp_path)
+    folder = tmp_path / "working_dir_files" / "_ray_pkg_1"
+    with zipfile.ZipFile(sent.file) as package:
+        members = package.namelist()
+        package.extractall(folder)
+    # Ray passes over such names (its `unzip_package`).
+    assert not [name for name in members if "\\" in name or name[1:2] == ":"]
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    files = OwnFiles("run")
+    _, own = files.take()
+    assert [(own / os.fsdecode(name)).read_bytes() for name in names] == names
+    assert (own / "data" / "current").is_symlink() and (own / "data/current/facts.json").read_text() == "{}"
+    assert (own / "data" / "empty" / "below").is_dir()
+    assert (own / "all").resolve() == own.resolve()
+    assert not (own / "elsewhere").is_symlink() and not (own / "history").is_symlink()
+    files.leave()
+    assert not own.exists() and (root / "data" / "v2" / "facts.json").exists()
+
+
+def test_what_was_agreed_to_holds_where_the_project_stands_elsewhere(root: Path, tmp_path: Path) -> None:
+    """An agent that is named by its absolute path was `needs trust` there, though just that had been agreed to."""
+    own = str(tmp_path / "own")
+    given = f"run {root}/bin/agent --with={root}/x (the agent a)"
+    for agreed in (given, fingerprint(given)):
+        trust = ray_worker.trust_of_home(Trust(agreed=frozenset({agreed})), str(root), own)
+        assert trust.covers(given.replace(str(root), own, 1)) and trust.covers(given)
+        assert not trust.covers(f"run {own}/bin/other (the agent a)")
+
+
 def test_too_much_is_refused_before_it_is_read(root: Path, tmp_path: Path) -> None:
     (root / "large").mkdir()
     with (root / "large" / "data.parquet").open("wb") as file:
@@ -110,7 +176,7 @@ def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "below").mkdir(parents=True)
     (folder / "a.txt").write_text("one")
     (folder / "below" / "b.txt").write_text("four")
-    (folder / messages.MANIFEST).write_text('{"a.txt": 3, "below/b.txt": 4}')
+    (folder / messages.MANIFEST).write_text('{"sizes": {"a.txt": 3, "below/b.txt": 4}}')
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}/elsewhere")
     return folder

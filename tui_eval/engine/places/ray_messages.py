@@ -6,14 +6,53 @@ Ray is kept out of the engine's process: it prints, takes signals, and ends its 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
 _LENGTH = 8
 MANIFEST = ".tui-eval-files"
-"""Among the files that are sent: the names of all of them, with their sizes, in JSON."""
+"""Among the files that are sent: what they are, as `SentFolder`, in JSON."""
+
+
+class SentFolder(msgspec.Struct):
+    """What is sent of a project: the sizes of files by the names that they are sent by; which of these have other names
+    in truth, since Ray unpacks no such names; links to folders with where they lead from there, and folders without
+    files. Names of the machine are bytes, here as Latin-1."""
+
+    sizes: dict[str, int] = {}
+    names: dict[str, str] = {}
+    links: dict[str, str] = {}
+    folders: list[str] = []
+
+    def complete(self, folder: Path) -> None:
+        """Make of what Ray has unpacked in a folder what it was at home. Blocking."""
+        for sent, name in self.names.items():
+            own = _made_room(folder, name)
+            (folder / sent).rename(own)
+        for name in self.folders:
+            (folder / name_of(name)).mkdir(parents=True, exist_ok=True)
+        for name, target in self.links.items():
+            _made_room(folder, name).symlink_to(name_of(target))
+
+
+def _made_room(folder: Path, name: str) -> Path:
+    path = folder / name_of(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def text_of(name: str) -> str:
+    """A file's name, of whatever bytes, as a text that can be sent."""
+    return os.fsencode(name).decode("latin-1")
+
+
+def name_of(text: str) -> str:
+    """What `text_of` was given."""
+    return os.fsdecode(text.encode("latin-1"))
 
 
 # -- From the engine

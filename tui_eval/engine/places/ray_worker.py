@@ -31,7 +31,7 @@ from tui_eval.config.config_values import variables_in
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.attempt.attempt import execute
 from tui_eval.engine.needed_first import import_first
-from tui_eval.engine.places.ray_messages import MANIFEST, LoggedEvent, batch_of
+from tui_eval.engine.places.ray_messages import MANIFEST, LoggedEvent, SentFolder, batch_of
 from tui_eval.engine.plan import Job
 from tui_eval.engine.row_order import HandedOn
 from tui_eval.engine.run_context import RunContext
@@ -352,10 +352,11 @@ class OwnFiles:
             try:
                 # Ray's workers may import from there, which leaves more than was sent.
                 shutil.copytree(given, part, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-                sizes: dict[str, int] = msgspec.json.decode((part / MANIFEST).read_bytes())
-                if any((part / name).stat().st_size != size for name, size in sizes.items()):
+                sent = msgspec.json.decode((part / MANIFEST).read_bytes(), type=SentFolder)
+                if any((part / name).stat().st_size != size for name, size in sent.sizes.items()):
                     raise OSError("some are not yet there")
                 (part / MANIFEST).unlink()
+                sent.complete(part)
                 part.rename(self._folder)
             except (OSError, msgspec.DecodeError) as error:
                 shutil.rmtree(part, ignore_errors=True)
@@ -398,6 +399,22 @@ def _remove_unheld(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class _TrustOfHome(Trust):
+    """What a person agreed to, where the project stood in the folder `home` and now stands in `own`."""
+
+    home: str = ""
+    own: str = ""
+
+    def covers(self, what: str) -> bool:
+        """As `Trust`, of what it was there."""
+        return Trust.covers(self, what.replace(self.own, self.home))
+
+
+def trust_of_home(trust: Trust, home: str, own: str) -> Trust:
+    """What was agreed to of a project in the folder `home`, for one in `own`."""
+    return _TrustOfHome(trust.granted, [], trust.agreed, set(), home, own)
+
+
 class RayWorker:
     """The Ray actor. One event loop only."""
 
@@ -430,7 +447,7 @@ class RayWorker:
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (1, 2):  # what people's code prints there would stand in Ray's logs
             os.dup2(nowhere, descriptor)
-        config = given.config
+        config, trust = given.config, given.trust
         if not given.shared:
             self._files = OwnFiles(given.run_id)
             unpacked, own = map(str, await asyncio.to_thread(self._files.take))
@@ -438,11 +455,12 @@ class RayWorker:
                 os.environ["PYTHONPATH"] = os.environ["PYTHONPATH"].replace(unpacked, own)
             self._roots = str(config.root), own
             config = moved(config, *self._roots)
+            trust = trust_of_home(trust, *self._roots)
         _have(given.environ, self._roots)
         self._words = f"worker {self._number} on {node}"
         gc.set_threshold(10_000, 20, 20)  # as in the engine's own process
         self._log = EventLog(Path(tempfile.mkdtemp(prefix="tui-eval-")))
-        self._context = RunContext(config, given.trust)
+        self._context = RunContext(config, trust)
         self._context.run_id = given.run_id
         self._context.typed_judge = given.judge
         for spec in (*config.agents.values(), config.judge):
