@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.difference import align
+from tui_eval.frames.sql import SqlResult
+from tui_eval.frames.sql import rows as records
+from tui_eval.frames.typed_columns import frame_of
 
 EXPECTED = [
     {"id": 1, "city": "Lyon", "v": 10.5},
@@ -287,3 +290,27 @@ def test_decimals_kept_as_json_have_the_digits_of_their_type(
     found = align([{"v": kept}], [{"v": answer}], types={"v": kind})
     assert found.same_cells().get_column("v").to_list() == [same]
     assert compare([{"v": answer}], [{"v": kept}], types={"v": kind}).passed is same
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer"),
+    [
+        (pl.Series([9007199254740993, 2, 3]), [9007199254740993, 2.0, 3.5]),
+        (pl.Series([True, False, True]), [True, False, "true"]),
+        (pl.Series([True, False, True]), [True, 0, None]),
+        (pl.Series(["true", "null", "x"]), [True, None, "\0true"]),
+        (pl.Series(['{"a": 1}', "[1]", "1"]), [{"a": 1}, [1], 1]),
+        (pl.Series([[1, 2], [3], None]), [[1, 2], [3.0], [1]]),
+        (pl.Series(["\N{LATIN SMALL LETTER E WITH ACUTE}", "b", "c"]), ["\ud800", "b", {"\ud800": "é"}]),
+        (pl.Series([1.5, 2.0, 0.0]), [1.5, 2, True]),
+    ],
+)
+def test_a_frame_of_many_rows_says_what_their_verdict_did(expected: pl.Series, answer: list[Any]) -> None:
+    """Of more rows than a record holds, the Data tab compares frames: `true` beside the text was the same there."""
+    wanted = pl.DataFrame({"v": expected})
+    rows = [{"v": one} for one in answer]
+    kept = pl.read_ipc(frame_of(rows).write_ipc(None).getvalue())
+    told, known = (align(wanted, side).same_cells().get_column("v").to_list() for side in (kept, rows))
+    assert told == known
+    assert compare(kept, wanted).passed == compare(rows, wanted).passed
+    assert records(SqlResult(["v"], kept), finite=False) == rows

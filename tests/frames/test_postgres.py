@@ -112,7 +112,7 @@ def test_every_column_has_a_type_for_the_record() -> None:
         "at": "timestamp with time zone",
         "note": "text",
     }
-    made, types = postgres._meant(frame, kinds)
+    made, types = postgres.meant(frame, kinds)
     assert types == {
         "money": "DECIMAL(38,2)", "day": "DATE", "at": "TIMESTAMP WITH TIME ZONE", "note": "VARCHAR",
     }  # fmt: skip

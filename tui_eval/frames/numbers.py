@@ -69,7 +69,8 @@ def shortest_text(value: int | float | Decimal) -> str:
 
 MIXED = "MIXED"
 """The type of such a column, beside DuckDB's names of types."""
-_MARK = "\0"
+MARK = "\0"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def holds_both(cells: Sequence[Any]) -> bool:
@@ -82,17 +83,18 @@ def mixed_text(cell: Any) -> str | None:
     """A cell of a mixed column as a frame holds it: a text as it is, so that it can be read (and masked)."""
     if isinstance(cell, bytes):
         cell = cell.decode("utf-8", "replace")
-    if cell is None or (isinstance(cell, str) and not cell.startswith(_MARK)):
+    if cell is None or (isinstance(cell, str) and not cell.startswith(MARK) and not _SURROGATE.search(cell)):
         return cell
-    return _MARK + json.dumps(cell)
+    text = json.dumps(cell, ensure_ascii=False)
+    return MARK + (json.dumps(cell) if _SURROGATE.search(text) else text)
 
 
 def mixed_cell(text: str | None) -> Any:
     """The cell again."""
-    if text is None or not text.startswith(_MARK):
+    if text is None or not text.startswith(MARK):
         return text
     try:
-        return json.loads(text[len(_MARK) :])
+        return json.loads(text[len(MARK) :])
     except ValueError:  # a file of frames may be anybody's
         return text
 

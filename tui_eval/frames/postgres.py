@@ -156,7 +156,7 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, memory_mb: int 
         if frame.estimated_size() > memory_mb * 1024 * 1024:
             raise SqlError(f"the query needs more than {memory_mb} MB of memory")
         frame.columns = columns.names
-        frame, types = _meant(frame, columns.kinds)
+        frame, types = meant(frame, columns.kinds)
     return SqlResult(columns.names, frame, _ordered(sql), types, renamed=columns.renamed, dialect="postgres")
 
 
@@ -267,7 +267,7 @@ def _read(value: str, kind: str) -> str:
     return f"CASE WHEN {value} IS DISTINCT FROM NULL THEN format('%s', {value}) END"
 
 
-def _meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
+def meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
     """The frame with what its columns stand for, where it takes PostgreSQL's type to know, and DuckDB's names of the
     types that frames do not show."""
     import polars as pl

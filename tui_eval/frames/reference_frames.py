@@ -13,6 +13,7 @@ import polars as pl
 from tui_eval.frames.compare import FrameComparison
 from tui_eval.frames.comparison_rules import ATOL, RTOL, ComparisonSettings
 from tui_eval.frames.numbers import reference_value
+from tui_eval.frames.typed_columns import as_cells
 
 _HELD = 2**53
 _LARGEST = 1e290
@@ -77,6 +78,8 @@ def _normalised(series: pl.Series, decimals: int) -> _Column | None:
     """A column as the reference reads it: its type for pandas, its values rounded; None: it must read every cell."""
     dtype = series.dtype
     if dtype == pl.String:
+        if as_cells(series) is not None:
+            return None
         texts = series.drop_nulls().unique().to_list()
         read = [reference_value(text) for text in texts] if texts else []
         numbers = sum(one is not text for one, text in zip(read, texts, strict=True))

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from tui_eval.frames.numbers import MIXED, mixed_cell
+from tui_eval.frames.numbers import MARK, MIXED, mixed_cell, mixed_text
 from tui_eval.frames.value_texts import canonical, moment, plain
 
 Kind = Literal["null", "bool", "exact", "float", "text", "time", "nested", "mixed"]
@@ -96,7 +96,9 @@ def column_names(side: Side) -> list[str]:
 def column(side: Side, name: str, type_name: str = "") -> ReadColumn:
     """One column of a side; a key absent in a row is null."""
     if isinstance(side, pl.DataFrame):
-        return from_series(side.get_column(name), type_name)
+        series = side.get_column(name)
+        held = as_cells(series) if not type_name else None
+        return from_series(series, type_name) if held is None else from_cells(held)
     cells = [row.get(name) for row in side]
     return _from_kept(cells, type_name) if type_name else from_cells(cells)
 
@@ -180,6 +182,37 @@ def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:
     whole = from_cells([plain(value) for value in series.to_list()])
     whole.typed = whole.kind != "nested"  # DuckDB's own text of nested values comes as String
     return whole
+
+
+_ALIKE = ({int}, {float}, {bool}, {int, float})
+_IN_FLOATS = 2**53
+
+
+def frame_of(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as a frame that gives back each cell as it was: columns of several kinds, or of lists and objects, are held
+    as texts that say which (`as_cells`)."""
+    columns: dict[str, pl.Series] = {}
+    for name in column_names(records):
+        cells = [row.get(name) for row in records]
+        kinds = {type(cell) for cell in cells if cell is not None}
+        lossy = kinds == {int, float} and any(
+            isinstance(cell, int) and abs(cell) >= _IN_FLOATS for cell in cells
+        )
+        if not kinds or (kinds in _ALIKE and not lossy):
+            try:
+                columns[name] = pl.Series(name, cells, strict=len(kinds) < 2)
+                continue
+            except (pl.exceptions.PolarsError, OverflowError, TypeError):
+                pass
+        columns[name] = pl.Series(name, [mixed_text(cell) for cell in cells], dtype=pl.String)
+    return pl.DataFrame(columns)
+
+
+def as_cells(series: pl.Series) -> list[Any] | None:
+    """The cells of a column that `frame_of` holds as texts; None: it is as it stands."""
+    if series.dtype != pl.String or not series.str.starts_with(MARK).any():
+        return None
+    return [mixed_cell(text) for text in series.to_list()]
 
 
 def _whole(text: str | None) -> int | None:

@@ -704,35 +704,16 @@ def _fill(
 
 def _whole(answer: RowsAnswer, result: SqlResult | None) -> dict[str, Any]:
     """Both sides as frames, for what does not fit into the attempt's details."""
+    from tui_eval.frames.typed_columns import frame_of
+
     frames: dict[str, Any] = {}
     if result is not None:
         frames["expected"] = result.frame
     elif answer.expected:
-        frames["expected"] = _frame(answer.expected)
+        frames["expected"] = frame_of(answer.expected)
     if answer.rows:
-        frames["actual"] = _frame(answer.rows)
+        frames["actual"] = frame_of(answer.rows)
     return frames
-
-
-def _frame(records: list[dict[str, Any]]) -> Any:
-    """Rows as a frame; a column of mixed or nested values becomes JSON text."""
-    import polars as pl
-
-    from tui_eval.frames.cells import cell_text
-
-    names = dict.fromkeys(name for row in records for name in row)
-    columns: dict[str, Any] = {}
-    for name in names:
-        cells = [row.get(name) for row in records]
-        kinds = {type(cell) for cell in cells if cell is not None}
-        if kinds <= {int, float} or (len(kinds) == 1 and kinds <= {str, bool}):
-            try:
-                columns[name] = pl.Series(name, cells, strict=False)
-                continue
-            except (pl.exceptions.PolarsError, OverflowError, TypeError):
-                pass
-        columns[name] = pl.Series(name, [None if c is None else cell_text(c) for c in cells], pl.String)
-    return pl.DataFrame(columns)
 
 
 def _summary(records: list[dict[str, Any]] | None, count: int, types: Mapping[str, str]) -> Any:
