@@ -81,11 +81,13 @@ PRELUDE = r"""
   Object.defineProperty(globalThis, 'Intl', {get: () => refuse('Intl'), configurable: true});
   // Nobody reads it; whatever is called of it is there.
   globalThis.console = new Proxy({}, {get: () => () => {}});
-  // What an assertion is given and the response that it is of are one object.
+  // What an assertion is given and the response that it is of are one object; a provider says its `id()`.
   const join = (output, context) => {
     const object = (value) => value !== null && typeof value === 'object', response = context?.providerResponse;
     if (object(output) && object(response?.output) && stringify(output) === stringify(response.output))
       response.output = output;
+    const provider = context?.provider, id = provider?.id;
+    if (typeof id === 'string') provider.id = () => id;
   };
   globalThis.__start = (request) => {
     try {

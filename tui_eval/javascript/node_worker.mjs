@@ -83,13 +83,15 @@ async function call(request) {
   return request.changed ? { returned, args: request.args } : returned;
 }
 
-// What an assertion is given and the response that it is of are one object.
+// What an assertion is given and the response that it is of are one object; a provider says its `id()`.
 function join(output, context) {
   const object = (value) => value !== null && typeof value === 'object';
   const response = context?.providerResponse;
   if (object(output) && object(response?.output) && JSON.stringify(output) === JSON.stringify(response.output)) {
     response.output = output;
   }
+  const provider = context?.provider, id = provider?.id;
+  if (typeof id === 'string') provider.id = () => id;
 }
 
 // Whether a file can be imported and exports what can be called, a function or a provider; nothing is called.

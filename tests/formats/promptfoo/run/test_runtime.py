@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
@@ -937,7 +938,39 @@ async def test_scripts_are_told_how_the_server_answered(tmp_path: Path) -> None:
                   - {{type: python, value: 'context["metadata"].get("x") is None'}}
                   - {{type: javascript, value: 'context.providerResponse.raw === "b" && !context.providerResponse.cached'}}
               - {{vars: {{q: c}}, providers: [echo], providerOutput: d, assert: [{{type: javascript, value: '!context.metadata'}}]}}
+              - vars: {{q: e}}
+                providers: [echo]
+                options: {{transform: 'output + Object.keys(context.metadata).length'}}
+                assert: [{{type: equals, value: e0}}]
+              - {{vars: {{q: f}}, providers: [echo], options: {{transform: 'file://t.py'}}, assert: [{{type: equals, value: 'f{{}}'}}]}}
             """,
+            t_py="def get_transform(output, context):\n    return output + str(context['metadata'])\n",
         )
         attempts, _ = await run(root)
-    assert [one.message for one in attempts] == ["passed"] * 3
+    assert [one.message for one in attempts] == ["passed"] * 5
+
+
+PROVIDERS = """
+prompts: ['{{q}}']
+providers: [echo, {id: echo, label: mine}]
+tests:
+  - {vars: {q: a}, assert: [{type: javascript, value: 'context.provider.id() === "echo"'}]}
+  - {vars: {q: b}, providers: [mine], assert: [{type: javascript, value: 'context.provider.label === "mine" && context.provider.id() === "echo"'}]}
+  - {vars: {q: c}, assert: [{type: python, value: 'context["provider"]["id"] == "echo"'}]}
+"""
+NODE_PROVIDER = "  - {vars: {q: d}, assert: [{type: javascript, value: 'file://p.js'}]}\n"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        pytest.param(
+            NODE_PROVIDER, marks=pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+        ),
+    ],
+)
+async def test_a_script_can_ask_the_provider_for_its_id(tmp_path: Path, more: str) -> None:
+    code = "require('fs'); module.exports = (output, context) => context.provider.id() === 'echo';"
+    attempts, _ = await run(suite(tmp_path, PROVIDERS + more, p_js=code))
+    assert {one.message for one in attempts} == {"passed"}

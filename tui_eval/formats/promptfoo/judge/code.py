@@ -35,7 +35,7 @@ from tui_eval.guard.trust import inline, inline_in_node, script
 from tui_eval.javascript import values as js
 from tui_eval.javascript.inline import better_in_node, inline_folder, needs_node
 from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
-from tui_eval.model import Assertion, Evidence, Reply
+from tui_eval.model import Assertion, Case, Evidence, Reply
 
 if TYPE_CHECKING:
     from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost
@@ -118,11 +118,9 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
     """The `context` that scripts get."""
     reply, case = evidence.reply(), evidence.case
     response: dict[str, Any] = {}
-    metadata = reply.metadata if reply is not None else None
+    metadata = metadata_of(evidence)
     if reply is not None:
-        raw = reply.raw
-        if case.provider_output is None and _is_echo(case.provider):
-            metadata, raw = metadata or {}, raw or reply.text
+        raw = reply.raw or (reply.text if _of_echo(case) else None)
         response = {
             "output": _output_of(reply, evidence),
             "cost": evidence.cost if reply.cost is None else reply.cost,
@@ -145,7 +143,7 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
         "vars": js.handed(evidence.vars),
         "test": evidence.test if evidence.test is not None else promptfoo_words.test_of(case),
         "logProbs": reply.log_probs if reply else None,
-        "provider": {"id": case.agent} if case.agent else None,
+        "provider": _provider_of(case),
         "providerResponse": {key: value for key, value in response.items() if value is not None},
         "metadata": metadata,
         "config": config,
@@ -156,9 +154,26 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
     return {key: value for key, value in context.items() if value is not None}
 
 
-def _is_echo(provider: Any) -> bool:
-    """Whether it is promptfoo's `echo`, which hands on empty metadata, and its answer as raw, too."""
-    return isinstance(provider, dict) and provider.get("id") == "echo"
+def metadata_of(evidence: JudgeInput) -> dict[str, Any] | None:
+    """The metadata of the reply as scripts are told it; None: it has none."""
+    reply = evidence.reply()
+    if reply is None:
+        return None
+    return (reply.metadata or {}) if _of_echo(evidence.case) else reply.metadata
+
+
+def _of_echo(case: Case) -> bool:
+    """Whether promptfoo's `echo` answers, which hands on empty metadata, and its answer as raw, too."""
+    return (
+        case.provider_output is None and isinstance(case.provider, dict) and case.provider.get("id") == "echo"
+    )
+
+
+def _provider_of(case: Case) -> dict[str, Any] | None:
+    """`context.provider`. JavaScript gets its `id` as the function that promptfoo's providers have."""
+    entry = case.provider if isinstance(case.provider, dict) else {}
+    found = {"id": entry.get("id") or case.agent, "label": entry.get("label")}
+    return {key: value for key, value in found.items() if value is not None} or None
 
 
 def _output_of(reply: Reply, evidence: JudgeInput) -> Any:

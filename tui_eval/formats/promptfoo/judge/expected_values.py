@@ -179,13 +179,12 @@ async def transformed(
         NeedsTrust: as `from_file`.
     """
     shown = _short(transform)
-    reply = evidence.reply()
     context: dict[str, Any] = {
         "vars": js.handed(evidence.vars),
         "prompt": prompt or {"label": evidence.prompt_sent or ""},
     }
-    if metadata and reply is not None and reply.metadata:
-        context["metadata"] = reply.metadata
+    if metadata and (told := code.metadata_of(evidence)) is not None:
+        context["metadata"] = told
     try:
         if is_file(transform):
             path, function = split_reference(transform)
