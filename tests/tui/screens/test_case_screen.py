@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -400,6 +401,45 @@ async def test_a_running_attempt_streams_and_then_shows_its_verdicts(tmp_path: P
             await until(pilot, lambda: "✗ failed" in screen_text(app).splitlines()[0])
             assert screen.content.attempt is not None
             assert any(block.kind == "verdict" for block in screen.query_one(TextPane).blocks)
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(("keys", "tab"), [((), 2), (("1",), 0)], ids=["as before", "the transcript"])
+async def test_the_tab_that_was_open_comes_back_when_a_rerun_has_ended(
+    tmp_path: Path, keys: tuple[str, ...], tab: int
+) -> None:
+    """While it runs there are no verdicts, so that what it says stands in their place; unless that is wanted."""
+    attempt = text_failure()
+    info = RunInfo("run1", started_at=START)
+    writer = RunWriter(Store(tmp_path).create_folder("run1"), info)
+    (refs,) = writer.plan([PlannedCase(case_for(attempt), attempt.agent, attempt.model, 1, 1)])
+    writer.started(refs[0], START)
+    writer.flush()
+    view = RunView(info, writer.home)
+
+    def read() -> list:
+        with closing(RunReader(writer.home)) as reader:
+            view.apply_cases(reader.cases())
+            rows = reader.changes(0)
+        view.apply_attempts(rows)
+        return rows
+
+    app = HostApp(tmp_path, [CasePointer(attempt.case_id, run_id="run1")])
+    app.state.run = view
+    read()
+    try:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await sees(pilot, "● running")
+            screen = app.case_screen
+            screen.services.memory.case_view = {"tab": 2}
+            await pilot.press(*keys)
+            assert screen.tab_shown == 0
+            writer.done(refs[0], attempt)
+            writer.flush()
+            app.screen.post_message(RunChanged(read()))
+            await until(pilot, lambda: "✗ failed" in screen_text(app).splitlines()[0])
+            assert screen.tab_shown == tab
     finally:
         writer.close()
 

@@ -84,6 +84,8 @@ class CaseScreen(Place, inherit_bindings=False):
         self._notes = CaseNotes(self, services)
         self._sought = sought
         self._begin: Begin = begin
+        self._running = False
+        """Whether what was read last was still being made: the transcript may stand in the place of an empty tab."""
         self._tabs = (TranscriptTab(sought), ToolsTab(), AssertionsTab(), DataTab(), RawTab(), HistoryTab())
         self._active = 0
         self._shown: set[int] = set()
@@ -240,9 +242,11 @@ class CaseScreen(Place, inherit_bindings=False):
         """Show what was read."""
         self._shown = set()
         self._words = ""
-        if not keep:
+        ended, self._running = self._running and not self.content.running, self.content.running
+        tab = self._active
+        if not keep or ended:
             self._to_what_there_is()
-        self.show_tab(keep=keep)
+        self.show_tab(keep=keep and tab == self._active)
         self.show_head()
         if self.content.running and self._begin == "difference":
             return  # there is none before the attempt's end
@@ -369,6 +373,7 @@ class CaseScreen(Place, inherit_bindings=False):
     def open_tab(self, index: int) -> None:
         """Bring a tab to the front."""
         if index == self._active:
+            self._keep_view()  # it may stand in the place of another, and is what is wanted now
             return
         self._bring(index)
         self._words = ""
