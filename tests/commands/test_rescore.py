@@ -32,9 +32,14 @@ def test_todays_assertions_judge_yesterdays_answers(cli: Cli, project: Path) -> 
         asked = len(server.requests)
         text = (project / "suite.yaml").read_text()
         (project / "suite.yaml").write_text(text.replace('["hi"]', '["You said"]'))
-        again = cli("rescore", "last", "-o", "r.json")
+        again = cli("rescore", "last", "-o", "r.json", "-o", "r.md")
         assert again.code == 1 and len(server.requests) == asked
         runs = cli("runs", "--json").json
+        # Alone it says nothing of the case: an added attempt that passed was a whole run that had.
+        adds = f"adds to {runs[1]['id']}"
+        assert adds in (project / "r.md").read_text("utf-8").splitlines()[2]
+        assert adds in cli("show", "last").out.splitlines()[0]
+        assert "adds to" not in cli("show", runs[1]["id"]).out
         assert runs[0]["linked_to"] == runs[1]["id"] and runs[0]["total"] == 6
         assert (runs[0]["passed"], runs[1]["passed"]) == (4, 2)
         assert cli("rescore", runs[1]["id"], "--display", "none").out == ""

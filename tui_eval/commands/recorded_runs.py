@@ -69,7 +69,8 @@ def show(reference: str, case_name: str | None, *, gap: bool = True) -> int:
             with with_reader.of_one_moment():
                 info, table = with_reader.info(), console_table.RunTable.of(with_reader)
                 part = shard_words(info.provenance)
-                say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part]))}")
+                more = f"adds to {info.linked_to}" if info.linked_to else ""
+                say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part, more]))}")
                 say_lines(table.lines(terminal_width()))
                 say_lines(failures_of(with_reader, table, _project_of(with_reader.folder)))
                 say(f"\n{table.totals(info.note if gap else without_gap(info), lacks_of(info))}")

@@ -128,6 +128,7 @@ def _markdown(reader: RunReader) -> Iterator[str]:
     yield from (f"## {passed:,} of {sums.cases:,} cases passed", "")
     part = shard_words(info.provenance)
     part = f", {part}" if part else ""
+    part += f", which adds to {_text(info.linked_to)}," if info.linked_to else ""
     yield f"Run `{info.id}`{part} with {_text(', '.join(info.agents))}, {info.state}. {_totals(sums)}"
     yield ""
     if unread := unread_report(info):
