@@ -28,14 +28,15 @@ from tests.support.settling import rested
 from tui_eval.model import DataDetails
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
-from tui_eval.store.schema import LiveRow, RunInfo, RunState
+from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, RunState
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.front import LiveText, RunChanged
 from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.inspector.transcript import Outline
 from tui_eval.tui.keys import CASE_KEYS, KEYS, SHARED_KEYS
-from tui_eval.tui.state.app_state import CaseItem, CasePointer
+from tui_eval.tui.loaders.case_loader import load
+from tui_eval.tui.state.app_state import CaseItem, CasePointer, Where
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.terminal import clipboard, pager
 from tui_eval.tui.terminal import editor as editing
@@ -403,6 +404,30 @@ async def test_a_running_attempt_streams_and_then_shows_its_verdicts(tmp_path: P
             assert any(block.kind == "verdict" for block in screen.query_one(TextPane).blocks)
     finally:
         writer.close()
+
+
+def test_an_attempt_that_ends_while_it_is_read_is_not_said_to_have_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row was read before its run's state: `not run` stood under `run finished: 1 failed`."""
+    attempt = text_failure()
+    writer = RunWriter(Store(tmp_path).create_folder("run1"), RunInfo("run1", started_at=START))
+    (refs,) = writer.plan([PlannedCase(case_for(attempt), attempt.agent, attempt.model, 1, 1)])
+    writer.started(refs[0], START)
+    writer.flush()
+    read = RunReader.attempts
+
+    def ends_meanwhile(reader: RunReader, case_ref: int) -> list[AttemptRow]:
+        rows = read(reader, case_ref)
+        monkeypatch.setattr(RunReader, "attempts", read)
+        writer.done(refs[0], attempt)
+        writer.state("finished", START)
+        writer.close()
+        return rows
+
+    monkeypatch.setattr(RunReader, "attempts", ends_meanwhile)
+    content = load(Where(CasePointer(attempt.case_id, run_id="run1"), writer.home))
+    assert content.row is not None and content.row.state == "running" and content.running
 
 
 @pytest.mark.parametrize(("keys", "tab"), [((), 2), (("1",), 0)], ids=["as before", "the transcript"])

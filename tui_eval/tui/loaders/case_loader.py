@@ -77,12 +77,12 @@ def _read(reader: RunReader, where: Where, content: CaseContent) -> None:
             content.problem = f"this case is not in run {where.folder.name if where.folder else ''}"
             return
         case_ref = found.id
+    info = reader.info()  # before its attempts: of a run that has ended all of them have
     content.rows = reader.attempts(case_ref)
     content.case = reader.case(case_ref)
     column = next((row for row in reader.cases_of(content.case.case_id) if row.id == case_ref), None)
     content.agent, content.model = (column.agent, column.model) if column else (None, None)
     content.recorded = column.content_hash if column else ""
-    info = reader.info()
     content.ended = info.state not in ("running", "paused")
     content.rows = as_left(content.rows, info)
     content.row = choose(content.rows, pointer.attempt_ref)
