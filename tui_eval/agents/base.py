@@ -67,7 +67,7 @@ class AgentError(Exception):
     failed, kept in the transcript. `evidence` says the same in a code and data, for lists and groups
     (`tui_eval.causes`): `said` is what tells this failure from others of its code (the text, where nothing is
     given), `place` where it happened (`:8941`, an exit code), `limit` what was kept to; all as those of `like`.
-    `traceback` is that of people's own code, kept as what was seen.
+    `traceback` is that of people's own code, kept as what was seen. `spent` is what was paid for it all the same.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class AgentError(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
+        self.spent: UsageReport | None = like.spent if like is not None else None
         self.answer = answer
         said = message if said is None else said
         found = (

@@ -19,8 +19,9 @@ from tests.servers.base import Planned, Seen, Server
 from tests.servers.openai import OpenAIServer
 from tests.support.agents import of, services, talk
 from tui_eval.agents import Agent, AgentError, Request, create, for_embeddings, for_provider
+from tui_eval.agents.promptfoo.provider_response import read_response
 from tui_eval.config.project import Config, ConfigError
-from tui_eval.events import Message, Note, Retrying, ToolCall
+from tui_eval.events import Message, Note, Retrying, ToolCall, UsageReport
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Reply, Usage
 
@@ -531,3 +532,13 @@ async def test_a_program_cut_while_it_starts_is_killed() -> None:
     async with asyncio.timeout(20):
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+def test_what_a_provider_takes_for_an_error_is_spent() -> None:
+    told = {"tokenUsage": {"prompt": 3, "completion": 4}, "cost": 0.5}
+    with pytest.raises(AgentError) as caught:
+        read_response({"error": "quota", **told}, 1)
+    assert caught.value.spent == UsageReport(Usage(3, 4), 0.5)
+    with pytest.raises(AgentError) as caught:
+        read_response({"error": "quota"}, 1)
+    assert caught.value.spent is None

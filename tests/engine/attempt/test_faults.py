@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import OpenAIServer, Planned
+from tests.servers import JsonServer, OpenAIServer, Planned
 from tests.servers.base import Seen
 from tests.support.waiting import until
 from tui_eval.engine.attempt.collector import Collector
@@ -73,6 +73,20 @@ async def test_an_answer_that_is_none_is_an_error_in_one_line(project, plan: Pla
     if plan.cut:
         assert [entry.text for entry in found.transcript if entry.kind == "assistant"] == ["half of i"]
     assert found.response_text == ("half of i" if plan.cut else "")
+
+
+async def test_what_an_endpoint_takes_for_an_error_is_spent(project) -> None:
+    failed = Planned(body={"error": "the model is gone", "cost": 0.5, "usage": {"input_tokens": 900}})
+    with JsonServer(failed, Planned(body={"input_tokens": 7, "cost": 0.25})) as server:
+        root: Path = project(suite=ONE, config=f"agents:\n  bot: {{type: http, url: '{server.url}'}}\n")
+        for said, tokens, cost in (("the model is gone", 900, 0.5), ("the answer has none of", 7, 0.25)):
+            active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], max_cost=0.1))
+            assert await active.execute() == "finished" and active.writer is not None
+            assert "cost limit of 0.1 USD is reached" in active.runner.note
+            with closing(RunReader(active.writer.folder)) as reader:
+                found = reader.attempt(1)
+            assert found is not None and found.usage is not None and said in found.message
+            assert (found.outcome, found.usage.input_tokens, found.cost) == ("error", tokens, cost)
 
 
 @pytest.mark.real

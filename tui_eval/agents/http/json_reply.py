@@ -9,7 +9,7 @@ from typing import Any
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.loose_json import one_line, text_of
-from tui_eval.events import Event, TextDelta, ToolCall, ToolResult
+from tui_eval.events import Event, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 
@@ -61,8 +61,22 @@ def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tu
     is the rows of an empty result.
 
     Raises:
-        AgentError: the reply is not where it should be, or the value says an error; with the reply beside it.
+        AgentError: the reply is not where it should be, or the value says an error; with the reply, and what it took,
+            beside it.
     """
+    try:
+        return _read(value, turn, paths, rows)
+    except AgentError as error:
+        usage = _usage_of(
+            _part(value, paths.usage, "usage"), _beside(value) if isinstance(value, dict) else {}
+        )
+        cost = figures.amount(value.get("cost"), "cost") if isinstance(value, dict) else None
+        if usage is not None or cost is not None:
+            error.spent = UsageReport(usage or Usage(), cost)
+        raise
+
+
+def _read(value: Any, turn: int, paths: Paths, rows: bool) -> tuple[list[Event], Reply]:
     if isinstance(value, str) and paths.reply is None:
         return _events(value), Reply(turn=turn, text=value)
     found = at_path(value, paths.reply) if paths.reply else _usual(value)

@@ -10,7 +10,7 @@ from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.http.json_reply import tool_events
 from tui_eval.agents.loose_json import encode, one_line, text_of
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Event, TextDelta
+from tui_eval.events import Event, TextDelta, UsageReport
 from tui_eval.guard import figures
 from tui_eval.javascript.values import handed
 from tui_eval.model import Reply, Usage
@@ -31,24 +31,20 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
         )
     if value.get("error"):
         said = text_of(value["error"])
-        raise AgentError(
+        failed = AgentError(
             one_line(said), answer=text_of(value.get("output")), code="reported", said=fact_first(said)
         )
+        usage, cost = _usage(value.get("tokenUsage")), figures.amount(value.get("cost"), "cost")
+        if usage is not None or cost is not None:
+            failed.spent = UsageReport(usage or Usage(), cost)
+        raise failed
     output = value.get("output")
     reply = Reply(turn=turn, text=text_of(output), raw=value.get("raw"), text_missing=output is None)
     if not isinstance(output, str):
         reply.output = output
     if isinstance(value.get("metadata"), dict):
         reply.metadata = value["metadata"]
-    if isinstance(usage := value.get("tokenUsage"), dict):
-        reply.usage = Usage(
-            figures.count(usage.get("prompt"), "input tokens"),
-            figures.count(usage.get("completion"), "output tokens"),
-            figures.count(usage.get("cached"), "cached tokens"),
-        )
-        if reply.usage.input_tokens is None and reply.usage.output_tokens is None:
-            # Only a total is known: it counts, as input, rather than vanish.
-            reply.usage.input_tokens = figures.count(usage.get("total"), "tokens")
+    reply.usage = _usage(value.get("tokenUsage"))
     reply.cost = figures.amount(value.get("cost"), "cost")
     reply.latency_ms = figures.amount(value.get("latencyMs"), "latency")
     if isinstance(value.get("finishReason"), str):
@@ -62,6 +58,20 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
     if reply.text:
         events.append(TextDelta(reply.text))
     return events, reply
+
+
+def _usage(told: Any) -> Usage | None:
+    if not isinstance(told, dict):
+        return None
+    usage = Usage(
+        figures.count(told.get("prompt"), "input tokens"),
+        figures.count(told.get("completion"), "output tokens"),
+        figures.count(told.get("cached"), "cached tokens"),
+    )
+    if usage.input_tokens is None and usage.output_tokens is None:
+        # Only a total is known: it counts, as input, rather than vanish.
+        usage.input_tokens = figures.count(told.get("total"), "tokens")
+    return usage
 
 
 def provider_options(spec: AgentSpec, root: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from tui_eval.agents.base import Request
+from tui_eval.agents.base import AgentError, Request
 from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.assertions.judge_input import RowsAnswer
 from tui_eval.events import Finished
@@ -150,8 +150,13 @@ def _outermost(text: str) -> list[str]:
 async def last_reply(events: AsyncIterator[Any], take: Callable[[Any], None]) -> Reply:
     """Run a turn to its end, handing each event to `take`; the reply of its `Finished`."""
     reply: Reply | None = None
-    async for event in events:
-        take(event)
-        if isinstance(event, Finished):
-            reply = event.reply
+    try:
+        async for event in events:
+            take(event)
+            if isinstance(event, Finished):
+                reply = event.reply
+    except AgentError as error:
+        if error.spent is not None:
+            take(error.spent)
+        raise
     return reply or Reply(turn=0)
