@@ -164,6 +164,26 @@ def test_a_short_secret_variable_is_kept_nowhere(
     assert '"password": "•••"' in json.dumps(variables, ensure_ascii=False)
 
 
+def test_a_secret_in_what_a_run_is_for_is_kept_nowhere(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "supersecretvalue1234")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("agents: {offline: {type: echo}}")
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    ran = cli(
+        "run", ".", "--description", "with supersecretvalue1234", "-o", "r.json", "-o", "r.promptfoo.json"
+    )
+    assert ran.code == 1
+    assert json.loads((tmp_path / "r.json").read_text())["run"]["provenance"]["description"] == "with •••"
+    for written in (
+        kept(tmp_path),
+        (tmp_path / "r.json").read_bytes(),
+        (tmp_path / "r.promptfoo.json").read_bytes(),
+    ):
+        assert b"supersecret" not in written
+
+
 def test_a_secret_in_json_within_json_is_masked() -> None:
     secret = "a 'b\"c$dq7k"
     masker = Masker([secret])

@@ -637,7 +637,7 @@ def new_writer(
         agents=list(dict.fromkeys(job.agent for job in jobs)),
         linked_to=request.linked_to,
         provenance={
-            **({"description": request.description} if request.description else {}),
+            **environment.masker.value({"description": request.description} if request.description else {}),
             judged_under.KEY: judged_under.remembered((job.suite, job.compat) for job in jobs),
         },
         scripted=any(job.spec is not None and job.spec.type == "scripted" for job in jobs),
