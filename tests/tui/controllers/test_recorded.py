@@ -273,7 +273,7 @@ async def test_the_change_is_shown_written_and_taken_back(tmp_path: Path) -> Non
     assert accepting.file.read_text() == before and alone.said == "as it was: support.yaml"
     assert alone.suites.reloads == [["support.yaml"]] * 2
     await accepting.press("case.take_back")
-    assert alone.said == "no answer was accepted since the app was opened"
+    assert alone.said == "there is no accepted answer to take back"
 
 
 async def test_the_change_can_be_left_or_made_by_hand(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ async def test_a_file_that_was_changed_meanwhile_is_not_written_over(tmp_path: P
     assert accepting.file.read_text() == mine and accepting.alone.window.toasts
     assert "written" not in accepting.alone.said and accepting.alone.suites.reloads == []
     await accepting.press("case.take_back")
-    assert accepting.alone.said == "no answer was accepted since the app was opened"
+    assert accepting.alone.said == "there is no accepted answer to take back"
 
 
 async def test_what_was_edited_after_it_was_accepted_is_not_taken_back(tmp_path: Path) -> None:

@@ -389,7 +389,7 @@ async def test_accept(tmp_path: Path) -> None:
         await until(lambda: (tmp_path / "suite.yaml").read_text() == SUITE, pilot)
         await until(lambda: logged(app, "as it was: suite.yaml"), pilot)
         await pilot.press("Z")
-        await until(lambda: logged(app, "no answer was accepted"), pilot)
+        await until(lambda: logged(app, "no accepted answer to take back"), pilot)
 
 
 @pytest.mark.real

@@ -327,7 +327,7 @@ class AcceptController:
         from tui_eval.formats.accepting import replace_file
 
         if not self._written:
-            self._notices.say("no answer was accepted since the app was opened")
+            self._notices.say("there is no accepted answer to take back")
             return
         texts = self._written[-1]
 
