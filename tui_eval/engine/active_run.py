@@ -118,7 +118,8 @@ class ActiveRun:
             kept.cancel()
             await self._sum_up()
             await self._assess()
-            ended = await self.environment.hooks.end() if self.environment.hooks is not None else []
+            hooks, evaluation = self.environment.hooks, f"eval-{self.environment.run_id}"
+            ended = await hooks.end(evaluation) if hooks is not None else []
             await self.environment.close()
             if self.writer is not None:
                 self.writer.info.provenance = {**(await self._found(facts)), **self.writer.info.provenance}

@@ -83,14 +83,14 @@ class SuiteHooks:
         except (HookError, NeedsTrust) as error:
             attempt.transcript.append(Entry(turn=1, kind="note", text=f"hook failed: {error}"))
 
-    async def end(self) -> list[str]:
-        """Tell that the run is over; what went wrong, a line each."""
+    async def end(self, evaluation: str) -> list[str]:
+        """Tell that the run is over; what went wrong, a line each. `evaluation` is its `__evalId`."""
         problems: list[str] = []
         for suite, hooks in self._hooks.items():
             if suite in self.failed:
                 continue
             try:
-                await hooks.after_all(self._cases.get(suite, []), self._settings[suite])
+                await hooks.after_all(self._cases.get(suite, []), self._settings[suite], evaluation)
             except (HookError, NeedsTrust) as error:
                 problems.append(f"{suite}: {error}")
         return problems

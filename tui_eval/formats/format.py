@@ -149,8 +149,8 @@ class Hooks(Protocol):
         """Tell of an attempt, and add to it what the suite's code gives."""
         ...
 
-    async def after_all(self, cases: Sequence[Case], settings: Mapping[str, Any]) -> None:
-        """Tell that the run is over."""
+    async def after_all(self, cases: Sequence[Case], settings: Mapping[str, Any], evaluation: str) -> None:
+        """Tell that the run, called `evaluation` by its hooks, is over."""
         ...
 
 

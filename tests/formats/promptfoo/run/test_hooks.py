@@ -18,7 +18,7 @@ from tui_eval.formats.promptfoo.promptfoo_words import test_of as shape_of
 from tui_eval.formats.promptfoo.run.suite_hooks import ExtensionHooks, suite_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.javascript.node_host import NodeHost
-from tui_eval.model import Attempt, Suite
+from tui_eval.model import Attempt, Suite, Usage, Verdict
 from tui_eval.scripting.python.python_host import PythonHost
 
 node_needed = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -102,7 +102,7 @@ async def test_python_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonHost,
     assert (case.options, case.metadata, case.threshold) == ({"prefix": "P"}, {"k": "v"}, 0.5)
     await hooks.after_each(case, Attempt(case.case_id, 1, "passed"))
     with pytest.raises(HookError) as caught:
-        await hooks.after_all(cases, suite.settings)
+        await hooks.after_all(cases, suite.settings, "eval-1")
     assert "afterAll: h.py:each: ValueError: no luck" in str(caught.value)
     assert "['afterEach', ['result', 'test']]" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -279,3 +279,44 @@ async def test_a_hook_that_takes_its_context_away_fails(
     suite = make(CONFIG % "'file://h.js:wrong'", trusted=True, h__js=IN_PLACE)
     with pytest.raises(HookError, match=r"h\.js:wrong leaves no test in its context"):
         await hooks_of(suite, tmp_path, hosts).before_each(suite.cases[0])
+
+
+AFTERWARDS = """
+import json
+def afterEach(context, info):
+    result = context["result"]
+    assert result["testCase"]["description"] == "one", result
+    assert (result["testIdx"], result["promptIdx"]) == (0, 0), result
+    assert result["tokenUsage"]["total"] == result["response"]["tokenUsage"]["total"] == 7, result
+    result["namedScores"]["mine"] = 0.5
+    return context
+def afterAll(context, info):
+    raise ValueError(json.dumps([context["evalId"], context["config"]["description"], context["prompts"]]))
+"""
+
+
+async def test_a_hook_afterwards_gets_the_columns_with_their_sums(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    text = DEFAULTS.replace("'file://h.py:beforeAll'", "'file://h.py:afterEach', 'file://h.py:afterAll'")
+    suite = make(text, trusted=True, h__py=AFTERWARDS)
+    hooks, case = hooks_of(suite, tmp_path, hosts), suite.cases[0]
+    for outcome in ("passed", "failed"):
+        usage, verdict = (
+            Usage(5, 2),
+            Verdict("contains", outcome == "passed", score=float(outcome == "passed")),
+        )
+        attempt = Attempt(
+            case.case_id, 1, outcome, "e1", usage=usage, verdicts=[verdict], score=verdict.score
+        )
+        await hooks.after_each(case, attempt)
+    with pytest.raises(HookError) as caught:
+        await hooks.after_all(suite.cases, suite.settings, "eval-1")
+    said = str(caught.value)
+    evaluation, description, (column,) = json.loads(said[said.index("[") : said.rindex("]") + 1])
+    assert (evaluation, description) == ("eval-1", "hooked")
+    assert (column["label"], column["provider"], column["raw"]) == ("L", "e1", "P {{q}} {{lang}}")
+    metrics = column["metrics"]
+    assert [metrics[key] for key in ("testPassCount", "testFailCount", "testErrorCount")] == [1, 1, 0]
+    assert [metrics[key] for key in ("assertPassCount", "assertFailCount", "score")] == [1, 1, 1.0]
+    assert metrics["namedScores"] == {"mine": 1.0} and metrics["tokenUsage"]["total"] == 14

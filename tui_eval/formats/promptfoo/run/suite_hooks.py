@@ -20,7 +20,13 @@ import msgspec
 from tui_eval.case_names import matrix_name
 from tui_eval.config.project import Config, masker
 from tui_eval.formats.format import HookError, HookScene
-from tui_eval.formats.promptfoo.promptfoo_words import components_of, kept_beside, own_options, test_of
+from tui_eval.formats.promptfoo.promptfoo_words import (
+    components_of,
+    kept_beside,
+    own_options,
+    test_of,
+    without_none,
+)
 from tui_eval.formats.promptfoo.read.matrix_cases import TooMany, combinations, transformed
 from tui_eval.formats.promptfoo.read.promptfoo_config import HOOK
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
@@ -30,7 +36,7 @@ from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReade
 from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust, script
-from tui_eval.model import Attempt, Case, Compat, Turn
+from tui_eval.model import Attempt, Case, Compat, Turn, Usage
 from tui_eval.nunjucks.templates import flag
 from tui_eval.suites import identity
 
@@ -393,20 +399,25 @@ class ExtensionHooks:
         scores, metadata = mapping(changed.get("namedScores")), mapping(changed.get("metadata"))
         added = {str(name): float(score) for name, score in scores.items() if figures.is_finite(score)}
         attempt.named_scores = {**attempt.named_scores, **added}
-        if attempt.replies and metadata != row["metadata"]:
+        row["namedScores"], row["metadata"] = attempt.named_scores, metadata
+        if attempt.replies and metadata != case.metadata:
             reply = attempt.replies[-1]
             reply.metadata = {**(reply.metadata or {}), **metadata}
 
-    async def after_all(self, cases: Sequence[Case], settings: Mapping[str, Any]) -> None:
-        """Tell the hooks that the run is over.
+    async def after_all(self, cases: Sequence[Case], settings: Mapping[str, Any], evaluation: str) -> None:
+        """Tell the hooks that the run, an `evaluation` in the tool's words, is over.
 
         Raises:
             HookError, NeedsTrust: as `before_all`.
         """
+        suite = suite_of(cases, settings)
+        given = {key: value for key, value in settings.items() if key not in ("env", "env_file")}
         context = {
-            "suite": suite_of(cases, settings),
+            "suite": suite,
             "results": [dict(row) for row in self._rows],
-            "prompts": [],
+            "prompts": summed(self._rows, suite["prompts"]),
+            "evalId": evaluation,
+            "config": {**given, **{key: suite[key] for key in ("prompts", "providers", "tests")}},
         }
         await self._run("afterAll", context)
 
@@ -488,18 +499,37 @@ def row_of(case: Case, attempt: Attempt) -> dict[str, Any]:
     passed = attempt.outcome == "passed"
     output = attempt.output if attempt.output is not None else attempt.response_text
     reply = attempt.replies[-1] if attempt.replies else None
+    entry = mapping(kept_beside(case).get("columnProvider") or case.provider)
+    usage, latency = _tokens(attempt), (reply.latency_ms if reply else None) or attempt.duration_ms or 0
+    response = {
+        "output": output,
+        "metadata": (reply.metadata if reply else None) or {},
+        "tokenUsage": usage,
+        "cost": attempt.cost or 0,
+        "cached": attempt.cached > 0,
+        "latencyMs": latency,
+        "finishReason": reply.finish_reason if reply else None,
+    }
     row: dict[str, Any] = {
         "description": case.description or None,
         "prompt": {"raw": attempt.prompt_sent or "", "label": case.prompt or ""},
-        "provider": {"id": attempt.agent, "label": attempt.agent},
+        "promptId": "",
+        "promptIdx": max(case.column_number - 1, 0),
+        "testIdx": max(case.test_number - 1, 0),
+        "testCase": test_of(case),
+        "provider": {
+            "id": entry.get("id") or attempt.agent,
+            "label": entry.get("label") or case.column or attempt.agent,
+        },
         "vars": attempt.vars or case.vars,
-        "response": {"output": output, "metadata": (reply.metadata if reply else None) or {}},
+        "response": without_none(response),
         "success": passed,
         "score": attempt.score,
         "namedScores": attempt.named_scores,
         "failureReason": 0 if passed else 1 if attempt.outcome == "failed" else 2,
-        "latencyMs": (reply.latency_ms if reply else None) or attempt.duration_ms or 0,
+        "latencyMs": latency,
         "cost": attempt.cost or 0,
+        "tokenUsage": usage,
         "metadata": case.metadata,
         "gradingResult": {
             "pass": passed,
@@ -512,6 +542,46 @@ def row_of(case: Case, attempt: Attempt) -> dict[str, Any]:
     if not passed:
         row["error"] = attempt.error or attempt.message
     return row
+
+
+def _tokens(attempt: Attempt) -> dict[str, int]:
+    used = attempt.usage or Usage()
+    prompt, completion = used.input_tokens or 0, used.output_tokens or 0
+    return {
+        "total": figures.tokens(prompt, completion) or 0,
+        "prompt": prompt,
+        "completion": completion,
+        "cached": used.cached_tokens or 0,
+        "numRequests": len(attempt.replies),
+    }
+
+
+def summed(rows: Sequence[dict[str, Any]], prompts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The columns of the rows with their sums, as promptfoo has them."""
+    raws = {one["label"]: one["raw"] for one in prompts}
+    found: dict[int, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["promptIdx"]):
+        label, provider = row["prompt"]["label"], row["provider"]
+        column = {"raw": raws.get(label, label), "label": label, "provider": provider["label"]}
+        metrics = found.setdefault(row["promptIdx"], {**column, "metrics": _no_sums()})["metrics"]
+        kind = ("testPassCount", "testFailCount", "testErrorCount")[row["failureReason"]]
+        parts = row["gradingResult"]["componentResults"] if row["failureReason"] != 2 else []
+        passed = sum(part.get("pass") is True for part in parts)
+        more = {"score": row["score"], kind: 1, "totalLatencyMs": row["latencyMs"], "cost": row["cost"]}
+        more |= {"assertPassCount": passed, "assertFailCount": len(parts) - passed}
+        for name, number in more.items():
+            metrics[name] += number
+        for name, sums in (("namedScores", row["namedScores"]), ("tokenUsage", row["tokenUsage"])):
+            for key, number in sums.items():
+                metrics[name][key] = metrics[name].get(key, 0) + number
+    return list(found.values())
+
+
+def _no_sums() -> dict[str, Any]:
+    counts = (
+        "score testPassCount testFailCount testErrorCount assertPassCount assertFailCount totalLatencyMs cost"
+    )
+    return {**dict.fromkeys(counts.split(), 0), "namedScores": {}, "tokenUsage": {}}
 
 
 # -- A case as a suite's code changed it: hooks see and give tests in promptfoo's words.
