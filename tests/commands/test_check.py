@@ -273,6 +273,19 @@ def test_a_key_of_the_comparison_that_the_query_does_not_give(cli: Cli, shop: Pa
     )
 
 
+def test_an_order_that_counts_and_that_the_query_does_not_say(cli: Cli, shop: Path) -> None:
+    _test(shop, "loose", "comparison: {ordered: true}\nsql: SELECT status FROM orders\n")
+    _test(shop, "sorted", "comparison: {ordered: true}\nsql: SELECT status FROM orders ORDER BY status\n")
+    _test(shop, "one", "comparison: {ordered: true}\nsql: SELECT count(*) AS n FROM orders\n")
+    told = cli("check", ".")
+    assert told.code == 0
+    [line] = [line for line in told.out.splitlines() if "comparison.ordered" in line]
+    assert (
+        line.startswith("tests/loose.yml:3: comparison.ordered: the query has no ORDER BY")
+        and "(note)" in line
+    )
+
+
 def test_many_queries_are_tried_on_one_connection_and_a_bad_one_spoils_no_other(cli: Cli, shop: Path) -> None:
     for number in range(120):
         sql = "SELECT nothing FROM orders" if number % 10 == 7 else f"SELECT {number} AS n FROM orders"

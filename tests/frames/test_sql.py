@@ -61,6 +61,21 @@ def test_an_answer_as_json_equals_every_type(shop: DatabaseSpec) -> None:
     assert compare([answer], result).passed
 
 
+def test_dates_before_christ_are_written_as_postgresql_writes_them(shop: DatabaseSpec) -> None:
+    sql = """SELECT * FROM (VALUES
+        (DATE '0044-03-15 (BC)', TIMESTAMP '0044-03-15 (BC) 10:00:00', TIMESTAMPTZ '0044-03-15 (BC) 10:00:00+00'),
+        ('-infinity', '-infinity', '-infinity'), (NULL, NULL, NULL), ('2024-01-05', '2024-01-05', '2024-01-05 00:00+00')
+    ) AS days(d, t, z)"""
+    result = execute(shop, sql)
+    assert [tuple(row.values()) for row in rows(result)] == [
+        ("0044-03-15 BC", "0044-03-15 10:00:00 BC", "0044-03-15 10:00:00+00:00 BC"),
+        ("-infinity",) * 3,
+        (None,) * 3,
+        ("2024-01-05T00:00:00", "2024-01-05T00:00:00", "2024-01-05T00:00:00+00:00"),
+    ]
+    assert compare(rows(result), result).message == "match"
+
+
 def test_sums_of_integers_are_exact(shop: DatabaseSpec) -> None:
     result = execute(shop, "SELECT SUM(250001) AS s, 100000.01::DECIMAL(10, 2) AS d FROM range(1)")
     assert compare([{"s": 250001, "d": 100000.01}], result).passed
@@ -271,6 +286,12 @@ def test_a_broken_file_matters_to_the_queries_that_read_it(tmp_path: Path) -> No
     with pytest.raises(SqlError) as caught:
         execute(spec, "SELECT * FROM goood")
     assert 'Did you mean "good"' in caught.value.detail
+
+
+def test_a_csv_that_is_not_utf_8_is_said_to_be_that(tmp_path: Path) -> None:
+    (tmp_path / "cafes.csv").write_bytes(b"id,name\n1,caf\xe9\n")
+    with pytest.raises(SqlError, match=r"cafes\.csv: .*Line: 2: .*not utf-8 encoded"):
+        execute(DatabaseSpec("f", "files", str(tmp_path)), "SELECT * FROM cafes")
 
 
 def test_a_csv_whose_late_rows_are_of_another_type_is_read(tmp_path: Path) -> None:

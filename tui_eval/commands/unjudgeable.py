@@ -23,7 +23,7 @@ from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Problem, Suite
 
 if TYPE_CHECKING:
-    from tui_eval.frames.sql import SqlError
+    from tui_eval.frames.sql import SqlError, SqlResult
 
 
 # -- Where in a file an expected query is faulty.
@@ -94,6 +94,7 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
         else:
             if result is not None:
                 yield from _keys(case, result.columns, config)
+                yield from _unordered(case, result, config)
                 for why in names_repeated(result.renamed) if wanted is not None else ():
                     yield _problem(case, wanted, why, "give each column a name of its own", level="note")
     for (key, what), waiting in unset.items():
@@ -176,6 +177,15 @@ def _keys(case: Case, columns: Sequence[str], config: Config) -> Iterable[Proble
         cure = f"did you mean {slip!r}?" if slip else f"it gives: {', '.join(columns)}"
         line = _line_of("comparison", case, config) or case.line
         yield Problem(case.path, line, "comparison.key", message, cure)
+
+
+def _unordered(case: Case, result: SqlResult, config: Config) -> Iterable[Problem]:
+    """A note where the order of rows counts and the query says none: another answer's is then wrong by chance."""
+    if (case.comparison or {}).get("ordered") is not True or result.ordered or len(result.frame) < 2:
+        return
+    line = _line_of("comparison", case, config) or case.line
+    message = "the query has no ORDER BY: the order that counts is the one in which its rows happen to come"
+    yield Problem(case.path, line, "comparison.ordered", message, "sort the query", level="note")
 
 
 def _line_of(key: str, case: Case, config: Config) -> int:

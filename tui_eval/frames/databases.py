@@ -254,9 +254,16 @@ def _load_files(
                 connection.execute(f"{create} {reader}(?, sample_size = -1)", [name])
         except duckdb.Error as problem:
             if needed:
-                raise SqlError(f"database {database.name!r}: {file.name}: {one_line(problem)}") from None
+                raise SqlError(f"database {database.name!r}: {file.name}: {_of_file(problem)}") from None
     if not loaded:
         raise BadDatabase(f"database {database.name!r}: {folder} holds no CSV, Parquet or JSON file")
+
+
+def _of_file(problem: duckdb.Error) -> str:
+    """What is wrong with a file, on one line: of a CSV file DuckDB says only which line is, and below it why."""
+    said = one_line(problem)
+    why = re.search(r"^Original Line:.*\n(.+)", str(problem), re.MULTILINE)
+    return clip(f"{said}: {why[1].strip()}", 500) if why is not None else said
 
 
 def _load_sqlite(

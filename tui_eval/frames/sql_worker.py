@@ -578,14 +578,18 @@ def _shown(column: str, kind: str) -> str:
     if _held(kind):
         return column
     text = f"CAST({column} AS VARCHAR)"
+    moment, end = text, ""
     if kind == "DATE":
-        return f"CASE WHEN isfinite({column}) THEN {text} || 'T00:00:00' ELSE {text} END"
-    if kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
-        return f"replace({text}, ' ', 'T')"
-    if kind == "TIMESTAMP WITH TIME ZONE":
-        utc = f"replace(CAST(make_timestamp(epoch_us({column})) AS VARCHAR), ' ', 'T') || '+00:00'"
-        return f"CASE WHEN isfinite({column}) THEN {utc} ELSE {text} END"
-    return text
+        written = f"{text} || 'T00:00:00'"
+    elif kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
+        written = f"replace({text}, ' ', 'T')"
+    elif kind == "TIMESTAMP WITH TIME ZONE":
+        moment, end = f"CAST(make_timestamp(epoch_us({column})) AS VARCHAR)", "+00:00"
+        written = f"replace({moment}, ' ', 'T') || '{end}'"
+    else:
+        return text
+    before = f"replace({moment}, ' (BC)', '') || '{end} BC'"  # as PostgreSQL writes it
+    return f"CASE WHEN NOT isfinite({column}) THEN {text} WHEN {moment} LIKE '%(BC)%' THEN {before} ELSE {written} END"
 
 
 def _order(

@@ -1331,3 +1331,10 @@ def test_numbers_that_are_near_nothing_are_not_told_so(expected: list[Any], give
     assert not any(word in line for line in lines for word in ("1,000", "significant", "exponent", " K")), (
         lines
     )
+
+
+def test_the_largest_numbers_leave_what_else_was_found() -> None:
+    """A gap beyond 1e302 has no power of ten: the whole diagnosis was lost."""
+    expected = [{"id": i, "v": 1e308 / i, "name": f"n{i}"} for i in range(1, 13)]
+    actual = [{**row, "v": row["v"] / 2, "name": row["name"].upper()} for row in expected]
+    assert any(line.startswith("name in other case") for line in diagnose(expected, actual, key=["id"]).lines)

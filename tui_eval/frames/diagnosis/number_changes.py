@@ -237,10 +237,14 @@ def _offset(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) ->
         yield ValueChange("offset", mask, {"offset": offset}, sure=False)
 
 
+_WIDEST = 1e12
+"""Wider than any step to which numbers are rounded."""
+
+
 def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
     gap = both.select((pl.col("a") - pl.col("e")).abs().alias("g")).get_column("g")
     largest = number(gap.quantile(_ENOUGH, "higher") if len(gap) >= 10 else gap.max())
-    if largest <= 0:
+    if not 0 < largest < _WIDEST:
         return
     for code, room in (
         ("rounded", 2 * largest * (1 - 1e-6)),
