@@ -150,6 +150,7 @@ def test_junit_names_differ_where_only_a_value_of_a_matrix_does(tmp_path: Path) 
     writer = RunWriter(Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a"]))
     ids = [f"s.yaml::x[a={a},b={b}]" for a in (long, "p::q") for b in ("x", "y")]
     ids += ["s.yaml::x[c=1::z]", "s.yaml::x[c=2::z]"]
+    ids += ["s.yaml::x[d=\u200ez]", "s.yaml::x[d=\u200fz]"]  # XML shows both as one
     cases = [Case(one, "x", "s.yaml", "promptfoo", turns=[Turn("?")]) for one in ids]
     for (ref,), case in zip(
         writer.plan([PlannedCase(case, "a", None, 1, 1) for case in cases]), cases, strict=True
@@ -162,7 +163,7 @@ def test_junit_names_differ_where_only_a_value_of_a_matrix_does(tmp_path: Path) 
     names = [
         case.get("name") for case in ElementTree.parse(tmp_path / "a.junit.xml").getroot().iter("testcase")
     ]
-    assert len(set(names)) == len(names) == 6
+    assert len(set(names)) == len(names) == 8
     assert any("b=x" in str(name) for name in names)
 
 

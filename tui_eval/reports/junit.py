@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -129,7 +130,7 @@ def _case(
 ) -> ElementTree.Element:
     item = summarise(case, attempts)
     element = ElementTree.Element(
-        "testcase", name=_plain(name), classname=_plain(case.suite), time=f"{_seconds(item):.3f}"
+        "testcase", name=name, classname=_plain(case.suite), time=f"{_seconds(item):.3f}"
     )
     if item.asserted_nothing:
         _property(element, "asserted_nothing", "true")
@@ -171,17 +172,18 @@ def _property(element: ElementTree.Element, name: str, value: str) -> None:
 
 def _names(reader: RunReader) -> Callable[[StoredCase], str]:
     """What says a case's name, as lists have it, with its agent; CI systems take two of the same name for one, so those
-    get their model, what stands last in their ids (a prompt, say), the whole of these."""
+    get their model, what stands last in their ids (a prompt, say), the whole of these, a mark of these where they differ in
+    what XML cannot hold alone."""
     rounds: list[tuple[Callable[[StoredCase], str], set[int]]] = []
 
     def name(case: StoredCase) -> str:
-        found = f"{case.name} [{case.agent}]" if case.agent else case.name
+        found = _plain(f"{case.name} [{case.agent}]" if case.agent else case.name)
         for more, twice in rounds:
             if hash((case.suite, found)) in twice:
-                found = more(case)
+                found = _plain(more(case))
         return found
 
-    for more in (_with_model, _with_ending, _with_id):
+    for more in (_with_model, _with_ending, _with_id, _with_mark):
         # Of a large run the names would take more memory than the run did.
         seen: set[int] = set()
         twice: set[int] = set()
@@ -207,6 +209,11 @@ def _with_ending(case: StoredCase) -> str:
 
 def _with_id(case: StoredCase) -> str:
     return f"{_with_model(case)} {case.case_id.removeprefix(case.suite).removeprefix('::')}"
+
+
+def _with_mark(case: StoredCase) -> str:
+    mark = hashlib.sha256(case.case_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{_with_id(case)} {mark[:8]}"
 
 
 def _reasons(attempt: Attempt | None, item: CaseSummary) -> list[str]:
