@@ -355,10 +355,11 @@ def part_of_front(state: AppState, request: RunRequest, entries: Sequence[CaseRo
 def _asked_later(state: AppState, entry: CaseRow) -> bool:
     """Whether the newest result of a row is of a run begun after the one in front, and not of that."""
     group, item = state.group, state.by_id.get(entry.case_id)
-    last = item.last_of(entry.agent or None, entry.model or None) if item is not None else None
+    whom = entry.agent or None, entry.answered or entry.model or None
+    last = item.last_of(*whom) if item is not None else None
     if group is None or last is None or group.find_run(entry.run_id) or group.find_run(last.run_id):
         return False
-    key = group.key(entry.case_id, entry.agent or None, entry.model or None)
+    key = group.key(entry.case_id, *whom)
     return key is not None and last.run_id > group.newest(key)[0].info.id
 
 

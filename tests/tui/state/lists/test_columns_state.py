@@ -217,18 +217,22 @@ def test_cases_and_their_rows_are_counted_by_their_names_and_outcomes_add_up() -
     assert told.endswith("3 cases")
 
 
+@pytest.mark.parametrize("of_suite", [None, "m0"])
 @pytest.mark.parametrize("past", [True, False])
-def test_a_row_of_suites_points_at_the_column_that_its_run_in_front_has(past: bool) -> None:
-    """The model of an agent's entry, which no case names, is its column's too: `.` asked for one without, and found
-    no answer."""
+def test_a_row_of_suites_points_at_the_column_that_its_run_in_front_has(
+    past: bool, of_suite: str | None
+) -> None:
+    """The model of an agent's entry, which no case names, or before that of its suite, is its column's too: `.` asked
+    for another, and found no answer."""
     known = result("one/s::a", "m1", "failed", 50.0, "own")
     state = app_state(*([known] if past else []))
+    state.rows[0].model = of_suite
     state.run = run_of({"m1": "failed"})
     state.group = RunGroup([state.run])
     row = suite_entries(state)[0]
     pointer = SuiteCases(state).pointer_of(row)
     assert (pointer.agent, pointer.model, pointer.run_id) == ("bot", "m1", "r050")
-    assert not row.column and row.model == ""  # one column of the suites, whoever answered
+    assert not row.column and row.model == (of_suite or "")  # one column of the suites, whoever answered
 
 
 def test_a_filter_by_model_finds_in_suites_what_it_finds_in_a_run() -> None:
