@@ -931,6 +931,11 @@ def test_a_machine_that_refuses_is_tried_ever_more_seldom_and_one_worker_at_a_ti
     assert machines.next(200) == ""
 
 
+async def test_a_worker_of_another_version_says_which_and_reads_nothing_that_it_may_not_understand() -> None:
+    found = await RayWorker(1).begin(b"nothing that this version knows", "10.0.0.4", "0.0.1")
+    assert found["version"] == __version__
+
+
 async def test_a_machine_without_the_shared_folder_or_with_a_copy_of_it_is_no_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -316,7 +316,7 @@ class Driver:
         try:
             node = await worker.where.remote()
             self._machines.on(number, node)
-            found = await worker.begin.remote(self._asked.start, node)
+            found = await worker.begin.remote(self._asked.start, node, __version__)
             if found["version"] != __version__:
                 raise NoWorker(f"it has tui-eval {found['version']}, and this is {__version__}")
             if found["lacks"]:

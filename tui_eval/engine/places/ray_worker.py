@@ -434,10 +434,13 @@ class RayWorker:
         ray = import_module("ray")
         return f"{ray.util.get_node_ip_address()} (node {ray.get_runtime_context().get_node_id()[:6]})"
 
-    async def begin(self, start: bytes, node: str) -> dict[str, str]:
-        """Make it ready; what it is, for who compares versions, and what it `lacks`: then it is not."""
-        given: WorkerStart = pickle.loads(start)
+    async def begin(self, start: bytes, node: str, version: str = __version__) -> dict[str, str]:
+        """Make it ready; what it is, for who compares versions, and what it `lacks`: then it is not. What is given by
+        another `version` is not looked at: it may be anything."""
         is_here = {"version": __version__, "python": platform.python_version(), "lacks": ""}
+        if version != __version__:
+            return is_here
+        given: WorkerStart = pickle.loads(start)
         if given.shared and not await asyncio.to_thread(_has_project, given):
             is_here["lacks"] = (
                 f"it does not have the project at {given.config.root}, or only a copy of it "
