@@ -192,3 +192,28 @@ async def test_a_stream_of_events_is_one_whatever_its_type_says(server: Anthropi
     it = agent("anthropic", base_url=server.url, model="m")
     assert (await talk(it, "x"))[1][0].text == "Hi"
     await it.close()
+
+
+async def test_a_block_that_is_not_closed_ends_with_its_message(server: AnthropicServer) -> None:
+    parts: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "1", "name": "f"},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": "{}"},
+        },
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ]
+    server.plan.append(Planned(raw="".join(f"data: {json.dumps(part)}\n\n" for part in parts).encode()))
+    it = agent("anthropic", base_url=server.url, model="m")
+    events, (reply,) = await talk(it, "x")
+    assert reply.text == "Hi" and [call.name for call in of(events, ToolCall)] == ["f"]
+    await it.close()

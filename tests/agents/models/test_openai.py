@@ -442,3 +442,28 @@ async def test_a_call_that_reports_metadata_which_is_none_says_nothing_of_it(pro
                 _, (reply,) = await talk(it, "x")
             await it.close()
         assert reply.metadata == known and bool(dropped) == (not isinstance(told[-1], dict))
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_call_in_the_way_before_tools_is_a_call(server: OpenAIServer, streamed: bool) -> None:
+    """`max_tool_calls: 0` passed for it."""
+    called = {"name": "search", "arguments": '{"q": 1}'}
+    if streamed:
+        parts = [
+            {"function_call": {"name": "search", "arguments": ""}},
+            {"function_call": {"arguments": '{"q": 1}'}},
+        ]
+        chunks = [{"choices": [{"delta": part}]} for part in parts]
+        ended = {"choices": [{"delta": {}, "finish_reason": "function_call"}]}
+        raw = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, ended]).encode()
+        server.plan.append(Planned(raw=raw))
+    else:
+        message = {"role": "assistant", "content": None, "function_call": called}
+        body = {"choices": [{"message": message, "finish_reason": "function_call"}]}
+        server.plan.append(
+            Planned(raw=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+        )
+    it = agent("openai", base_url=server.base, model="m")
+    events, _ = await talk(it, "x")
+    assert [(call.name, call.arguments) for call in of(events, ToolCall)] == [("search", {"q": 1})]
+    await it.close()

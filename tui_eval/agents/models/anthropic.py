@@ -122,6 +122,9 @@ class AnthropicAnswer:
                 yield [event]
         if not self._done and self.stop_reason is None:
             raise call.unfinished("message", self.text)
+        for index in list(self._open):  # a message that has ended has no block that goes on
+            if (event := self._close(index)) is not None:
+                yield [event]
         self._check(call.url)
 
     def _check(self, url: str) -> None:

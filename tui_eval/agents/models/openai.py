@@ -256,6 +256,12 @@ class OpenAISession(Session):
                 completion.check_said(agent.url, called)
             called = called or bool(completion.calls)
             ours = bool(agent.toolbox.tools) and bool(completion.calls)
+            # What a server of before tools calls nobody here answers; in a promptfoo test it is a part of the output.
+            old = [] if completion.keeps_filtered else completion.old_calls
+            for tool_call in old:
+                yield ToolCall(tool_call.id, tool_call.name, tool_call.arguments)
+                if tool_call.name == agent.metadata:
+                    reported.append(tool_call.arguments)
             for tool_call in completion.calls:
                 yield ToolCall(tool_call.id, tool_call.name, tool_call.arguments)
                 if tool_call.name == agent.metadata:

@@ -131,6 +131,12 @@ class Completion:
         """The text so far."""
         return "".join(self.parts)
 
+    @property
+    def old_calls(self) -> list[CompletedCall]:
+        """The call in the way before tools, where there is no other."""
+        old = None if self.calls else self.old_call
+        return [CompletedCall(f"call_{self.turn}", old["name"], old["arguments"])] if old else []
+
     def message(self) -> dict[str, Any]:
         """The assistant's message as it goes into the conversation."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
