@@ -56,6 +56,7 @@ class Table:
         self._reader = reader
         self._notes = Notes.beside(reader.folder).of_run(reader.folder.name)
         self._columns: dict[tuple[str, int, str, str, str], int] = {}
+        self._lent: set[tuple[str, int, str, str, str]] = set()
         self._tests: dict[str, int] = {}
         self._refs, self._test_of, self._column_of = array("q"), array("q"), array("q")
         self._case = 0, Case("", "", "", "")
@@ -74,7 +75,7 @@ class Table:
         label = case.prompt or ""
         raw = (case.turns[0].text if case.turns else "") or ""
         agent = column_agent(case, case_row.agent)
-        key = case.suite, case.column_number, agent, label, case_row.model or ""
+        key = self._key(case, case_row, agent)
         place = self._columns.get(key)
         if place is None:
             place = self._columns[key] = len(self.prompts)
@@ -92,6 +93,23 @@ class Table:
         self.passed += result["success"]
         self.reasons[result["failureReason"]] += 1
         _add(self.spent, result["tokenUsage"])
+
+    def _key(self, case: Case, row: StoredCase, agent: str) -> tuple[str, int, str, str, str]:
+        """The column of a row. One that a provider of its own has answered, of whatever model, stands among those that
+        the column's has."""
+        column = case.suite, case.column_number, agent, case.prompt or ""
+        key = (*column, row.model or "")
+        if key in self._columns:
+            return key
+        there = next((one for one in self._columns if one[:4] == column), None)
+        if agent != row.agent:
+            if there is None:
+                self._lent.add(key)
+            return there or key
+        if there is not None and there in self._lent:
+            self._lent.discard(there)
+            self._columns[key] = self._columns.pop(there)
+        return key
 
     def _settle(self) -> None:
         """Put the columns in the order of the suites."""

@@ -974,3 +974,27 @@ async def test_a_script_can_ask_the_provider_for_its_id(tmp_path: Path, more: st
     code = "require('fs'); module.exports = (output, context) => context.provider.id() === 'echo';"
     attempts, _ = await run(suite(tmp_path, PROVIDERS + more, p_js=code))
     assert {one.message for one in attempts} == {"passed"}
+
+
+@pytest.mark.parametrize("first", [False, True])
+async def test_a_row_with_a_provider_of_its_own_opens_no_column_beside_that_of_a_model(
+    tmp_path: Path, first: bool
+) -> None:
+    tests = ["{vars: {q: a}}", "{vars: {q: b}, provider: echo}"]
+    with OpenAIServer() as server:
+        root = suite(
+            tmp_path,
+            f"""
+            prompts: ['{{{{q}}}}']
+            providers: [{{id: 'openai:chat:gpt-4o-mini', label: oa, config: {{apiBaseUrl: '{server.base}', apiKey: k}}}}]
+            tests: [{", ".join(reversed(tests) if first else tests)}]
+            """,
+        )
+        active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], trust=True))
+        await active.execute()
+    assert active.writer is not None
+    with closing(RunReader(active.writer.folder)) as reader:
+        promptfoo_json.write(reader, tmp_path / "out.json")
+    found = json.loads((tmp_path / "out.json").read_text())["results"]
+    assert [(p["provider"], p["metrics"]["testPassCount"]) for p in found["prompts"]] == [("oa", 2)]
+    assert {r["promptIdx"] for r in found["results"]} == {0}
