@@ -15,6 +15,7 @@ from tests.servers.base import Seen, Server
 from tests.support.agents import of, talk
 from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request
+from tui_eval.agents.promptfoo import promptfoo_websocket
 from tui_eval.config.project import ConfigError
 from tui_eval.events import Exchanged
 from tui_eval.model import Reply
@@ -120,6 +121,17 @@ async def test_an_answer_in_pieces(server: Talker, tmp_path: Path, where: str) -
 async def test_what_fails_is_said(server: Talker, path: str, config: dict[str, Any], said: str) -> None:
     with pytest.raises(AgentError, match=said):
         await asked(server, path, **config)
+
+
+async def test_an_answer_that_is_too_large_is_said_to_be(
+    server: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was `closed the connection before it answered`: it was we who did."""
+    monkeypatch.setattr(promptfoo_websocket, "LARGEST", 2_000_000)
+    server.says = ["x" * 2_100_000]
+    with pytest.raises(AgentError, match="is larger than 2 MB") as caught:
+        await asked(server)
+    assert caught.value.evidence.code == "too-large"
 
 
 async def test_a_server_that_says_nothing(server: Talker) -> None:

@@ -143,6 +143,14 @@ class WebSocketSession(Session):
             ):
                 await socket.send_str(message)
                 async for piece in socket:
+                    broken: Any = piece.data if piece.type == aiohttp.WSMsgType.ERROR else None
+                    if getattr(broken, "code", 0) == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
+                        raise AgentError(
+                            f"the answer of {url} is larger than {LARGEST // 1_000_000} MB",
+                            code="too-large",
+                            limit=f"{LARGEST // 1_000_000} MB",
+                            place=place_of(url),
+                        )
                     if piece.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
                         continue
                     text = (
