@@ -396,3 +396,48 @@ def test_what_holds_no_secret_is_shown_as_it_is_written() -> None:
     assert (
         shown == "--- a/s.yaml\n+++ b/s.yaml\n@@ -1,2 +1,2 @@\n-a: 1\n-keywords: [x]\n+a: 2\n+keywords: [y]\n"
     )
+
+
+UNWANTED = """\
+prompts: ['{{q}}']
+providers: [echo]
+tests:
+  - vars: {q: x}
+    assert:
+      - type: not-contains-any
+        value: [PRICE, price, 'sorry', euros]  # flow
+      - type: not-icontains-any
+        value:
+          - sorry     # never
+          - Price     # said
+      - {type: not-contains-all, value: [the, price]}
+      - {type: not-contains-any, value: [price]}
+"""
+
+
+async def test_of_texts_none_of_which_may_be_there_only_those_that_are_there_are_left_out(
+    tmp_path: Path,
+) -> None:
+    """The others went too: an answer with `sorry` passed then."""
+    root = project(tmp_path, "the price is 89 euros", **{"promptfooconfig.yaml": UNWANTED})
+    proposal = await accepted(root)
+    text = (root / "promptfooconfig.yaml").read_text()
+    assert "value: [PRICE, 'sorry']  # flow\n" in text and "value:\n          - sorry     # never\n" in text
+    assert "Price" not in text and "-all" not in text and text.count("not-contains-any") == 1
+    assert proposal.changes[0].after == '["PRICE", "sorry"]'
+
+
+async def test_of_texts_in_one_text_none_is_left_out_by_guess(tmp_path: Path) -> None:
+    text = UNWANTED[: UNWANTED.index("value:")] + "value: price, sorry\n"
+    root = project(tmp_path, "the price is 89 euros", **{"promptfooconfig.yaml": text})
+    cases, attempts, _ = await judged(root)
+    proposal = propose(cases[0], attempts[0], root)
+    assert not proposal.changes and "several texts stand in one" in proposal.unable[0]
+
+
+async def test_of_a_tables_cell_too(tmp_path: Path) -> None:
+    config = "prompts: ['{{q}}']\nproviders: [echo]\ntests: t.csv\n"
+    table = 'q,__expected1,__expected2\nx,"not-contains-any: sorry, price",not-contains-any: price\n'
+    root = project(tmp_path, "the price is 89 euros", **{"promptfooconfig.yaml": config, "t.csv": table})
+    await accepted(root)
+    assert (root / "t.csv").read_text() == "q,__expected1,__expected2\nx,not-contains-any: sorry,\n"

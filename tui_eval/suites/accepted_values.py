@@ -116,6 +116,24 @@ def new_value(verdict: Verdict, attempt: Attempt) -> Any:
     raise EditError("only a person can say what it should ask for: edit the case (e)")
 
 
+def still_unwanted(verdict: Verdict, attempt: Attempt) -> list[Any]:
+    """Of a list of texts none of which may be there (`not-contains-any`) those that are not there, and go on being
+    asked for; empty where nothing of it can stay.
+
+    Raises:
+        EditError: they are written as one text.
+    """
+    if verdict.type.endswith("-any") and isinstance(verdict.expected, str) and "," in verdict.expected:
+        raise EditError("several texts stand in one: leave out those that may be there (e)")
+    if not verdict.type.endswith("-any") or not isinstance(verdict.expected, list):
+        return []
+    folds = verdict.type.startswith("not-i")
+    answer = verdict.actual if isinstance(verdict.actual, str) else answer_to(attempt, verdict)
+    answer = answer.lower() if folds else answer
+    left = [item for item in verdict.expected if (str(item).lower() if folds else str(item)) not in answer]
+    return left if len(left) < len(verdict.expected) else []
+
+
 def budget(verdict: Verdict, attempt: Attempt) -> float | int:
     """The limit of time (ms) or money that the attempt would have kept.
 

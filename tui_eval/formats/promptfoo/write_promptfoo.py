@@ -31,7 +31,9 @@ from tui_eval.suites.accepted_values import (
     only,
     plain,
     put,
+    shared,
     shown,
+    still_unwanted,
 )
 from tui_eval.suites.saved_talk import Talk, block_items, blocks, indented, listed, with_item
 from tui_eval.yaml.yaml_edit import EditError, FoundNode, ValueNotThere, YamlText
@@ -169,12 +171,26 @@ def _graded(document: YamlText, item: FoundNode, verdict: Verdict, attempt: Atte
         found = document.at(*item.path, "threshold")
         return put(document, only([found] if found else [], "threshold"), budget(verdict, attempt))
     if verdict.type.removeprefix("not-") in EQUALS | HOLDS | LISTS and verdict.type.startswith("not-"):
-        return drop(document, item)
+        return _without_found(document, item, still_unwanted(verdict, attempt))
     found = document.at(*item.path, "value")
     if found is not None and _is_template(plain(found.node)):
         raise EditError("the expected text is a template: edit the variable (e)")
     value = new_value(verdict, attempt)
     return put(document, only([found] if found else [], "value"), value)
+
+
+def _without_found(document: YamlText, item: FoundNode, left: list[Any]) -> EditedValue:
+    """An assertion that asks only for what is `left` of its list; without anything left, or where the list is written
+    with templates, it goes."""
+    found = document.at(*item.path, "value")
+    if not left or found is None or found.node.id != "sequence" or _is_template(plain(found.node)):
+        return drop(document, item)
+    note, text = shared(document, found), document
+    for index in reversed(range(len(found.node.value))):
+        if _value(found.node.value[index]) not in left:
+            one = text.at(*found.path, index)
+            text = YamlText(text.remove(only([one] if one else [], "value")))
+    return EditedValue(text.text, plain(found.node), shown(left), found.line, note)
 
 
 def _is_template(text: str) -> bool:
@@ -212,7 +228,8 @@ def table(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> EditedVa
     """
     kind, known = verdict.type, EQUALS | HOLDS | LISTS
     if kind.startswith("not-") and kind.removeprefix("not-") in known:
-        return cell_changed(text, verdict.line, kind, verdict.expected, None)
+        left = still_unwanted(verdict, attempt) or None
+        return cell_changed(text, verdict.line, kind, verdict.expected, left)
     if kind not in known:
         raise EditError("only a person can say what the cell should ask for: edit the row (e)")
     return cell_changed(text, verdict.line, kind, verdict.expected, new_value(verdict, attempt))
