@@ -245,6 +245,10 @@ def test_what_makes_expected_rows_change_by_themselves_is_noted(cli: Cli, shop: 
         "clock": "SELECT count(*) AS n FROM orders WHERE order_date < current_timestamp",
         "today": "SELECT today() AS day",
         "chance": "SELECT random() AS r",
+        "named": "SELECT gen_random_uuid() AS r",
+        "sampled": "SELECT status FROM orders USING  SAMPLE 3",
+        "seeded": "SELECT status FROM orders TABLESAMPLE reservoir(3) REPEATABLE (42)",
+        "local": "SELECT localtimestamp AS t",
         "sorted": "SELECT status FROM orders ORDER BY status LIMIT 3",
         "single": "SELECT count(*) AS n FROM orders LIMIT 1",
         "words": "SELECT 'now() limit' AS n",
@@ -255,7 +259,11 @@ def test_what_makes_expected_rows_change_by_themselves_is_noted(cli: Cli, shop: 
     assert told.code == 0
     notes = {line.partition(":")[0].removeprefix("tests/").removesuffix(".yml"): line
              for line in told.out.splitlines() if "(note)" in line}  # fmt: skip
-    assert set(notes) == {"some", "inner", "fetched", "skipped", "clock", "today", "chance"}, told.out
+    assert set(notes) == {
+        "some", "inner", "fetched", "skipped", "clock", "today", "chance", "named", "sampled", "local",
+    }, told.out  # fmt: skip
+    assert "gen_random_uuid() changes" in notes["named"] and "USING SAMPLE changes" in notes["sampled"]
+    assert "localtimestamp changes" in notes["local"]
     assert "LIMIT without ORDER BY" in notes["some"] and "LIMIT without ORDER BY" in notes["inner"]
     assert "FETCH without ORDER BY" in notes["fetched"] and "OFFSET without ORDER BY" in notes["skipped"]
     assert "current_timestamp changes what is expected" in notes["clock"]

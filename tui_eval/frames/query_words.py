@@ -34,9 +34,11 @@ _CLOCK = re.compile(
 _SQLITE_NOW = re.compile(
     r"\b(?:date|time|datetime|julianday|unixepoch|strftime)\s*\(\s*(?:'[^']*'\s*,\s*)?'now'", re.IGNORECASE
 )
+_SQLITE_CLOCK = re.compile(r"\b(date|time|datetime|julianday|unixepoch)\s*\(\s*\)", re.IGNORECASE)
+"""Without a moment they take this one; DuckDB and PostgreSQL have none that can stand so."""
 _LIMIT = "{} without ORDER BY: which rows come is left to the database"
 _NOW = "{} changes what is expected from day to day"
-_RANDOM = "random() changes what is expected from run to run"
+_RANDOM = "{} changes what is expected from run to run"
 _NO_WORDS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
 """Comments and texts of a query."""
 _LIMITS = re.compile(
@@ -48,6 +50,7 @@ _CHANCE = re.compile(
     r"\b(?:random|rand|uuid|gen_random_uuid|uuidv4|uuidv7)\s*\(|\btablesample\b|\busing\s+sample\b",
     re.IGNORECASE,
 )
+_REPEATED = re.compile(r"\brepeatable\s*\(", re.IGNORECASE)
 _JOINS = re.compile(r"\b(?:join|unnest|lateral)\b", re.IGNORECASE)
 _INNERMOST = re.compile(r"\([^()]*\)")
 _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
@@ -176,6 +179,11 @@ def changing(sql: str) -> Iterator[str]:
     """What of a query gives another answer tomorrow, or another one each time."""
     if _SQLITE_NOW.search(sql):
         yield _NOW.format("'now'")
+    plain = _NO_WORDS.sub(" ", sql)
+    if (clock := _SQLITE_CLOCK.search(plain)) is not None:
+        yield _NOW.format(f"{clock[1]}()")
+    if (chance := _CHANCE.search(plain)) is not None and not _REPEATED.search(plain):
+        yield _RANDOM.format(re.sub(r"\s*\($", "()", " ".join(chance[0].split())))
     if not _CHANGING.search(sql):
         return
     try:
@@ -192,13 +200,13 @@ def changing(sql: str) -> Iterator[str]:
         if not _at_most_one_row(query):
             yield _LIMIT.format(_part(limit) if limit is not None else "OFFSET")
             break
-    clocks = (node.CurrentTimestamp, node.CurrentDate, node.CurrentTime, node.CurrentDatetime)
+    clocks = (
+        node.CurrentTimestamp, node.CurrentDate, node.CurrentTime, node.CurrentDatetime, node.Localtime, node.Localtimestamp,
+    )  # fmt: skip
     functions = {call.name.lower() for call in tree.find_all(node.Anonymous)}
     if tree.find(*clocks) is not None or functions & {"now", "today", "get_current_timestamp", "localtime"}:
         word = _CLOCK.search(sql)
         yield _NOW.format(re.sub(r"\s*\($", "()", word[0]) if word else "the time of day")
-    if tree.find(node.Rand) is not None or "random" in functions:
-        yield _RANDOM
 
 
 def _at_most_one_row(query: object) -> bool:
