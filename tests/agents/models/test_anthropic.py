@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from tests.servers import AnthropicServer, Planned
-from tests.support.agents import agent, of, talk
+from tests.support.agents import agent, kinds, of, talk
 from tui_eval.agents import AgentError, Request
-from tui_eval.events import Exchanged, ReasoningDelta, TextDelta, ToolCall, ToolCallStarted, ToolResult
+from tui_eval.events import (
+    Exchanged,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolCallStarted,
+    ToolResult,
+    UsageReport,
+)
 
 
 @pytest.fixture
@@ -217,3 +225,14 @@ async def test_a_block_that_is_not_closed_ends_with_its_message(server: Anthropi
     events, (reply,) = await talk(it, "x")
     assert reply.text == "Hi" and [call.name for call in of(events, ToolCall)] == ["f"]
     await it.close()
+
+
+async def test_what_the_input_takes_is_known_before_the_answer_is_whole(server: AnthropicServer) -> None:
+    """An attempt that its time limit cuts off has taken it."""
+    server.plan.append(Planned(text="Hello there", usage=(1000, 500)))
+    it = agent("anthropic", base_url=server.url, model="claude-sonnet-4-5")
+    events, _ = await talk(it, "hi")
+    await it.close()
+    told = of(events, UsageReport)
+    assert [one.usage.input_tokens for one in told] == [1000, 1000] and told[-1].usage.output_tokens == 500
+    assert kinds(events[:2]) == ["TextDelta", "UsageReport"]

@@ -45,6 +45,7 @@ _CACHED_SHARE = 0.1
 _SAID = ("text", "thinking", "redacted_thinking")
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 """Calls of tools; all but the first are of the provider's own."""
+_OF_ANSWER = (TextDelta, ReasoningDelta, ToolCallStarted)
 _LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
@@ -382,9 +383,13 @@ class AnthropicSession(Session):
             answer = AnthropicAnswer(keeps_filtered) if step else answer
             body = encode(self._body(request))
             call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
+            begun = False
             try:
                 async for event in asked(call, answer):
                     yield event
+                    if not begun and isinstance(event, _OF_ANSWER) and answer.usage is not None:
+                        begun = True  # the input is known: so much at least an answer takes that is cut off
+                        yield self._spent(total, written, answer)
             except AgentError:
                 if answer.usage is not None:  # it was paid for
                     yield self._spent(total, written, answer)
