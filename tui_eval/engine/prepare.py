@@ -238,13 +238,17 @@ def prepare(
         never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
         why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)
         unknown = not_known(UnreadRuns(Index(config.root).runs()).all)
-        told = "; ".join(filter(None, (f"{error}{why}", unknown))) + not_known_in(closed_to_us(config.root))
+        of_hooks = _OF_HOOKS * hooked
+        told = "; ".join(filter(None, (f"{error}{why}", unknown, of_hooks))) + not_known_in(
+            closed_to_us(config.root)
+        )
         raise NothingToRun(told, problems, incomplete=bool(never)) from None
     except SelectionError as error:  # it says what there is: cases' names may hold secrets
         hidden = KeptCases(environment.masker)
         for case in candidates(loaded, named):
             hidden.learn(case)
-        raise SelectionError(environment.masker.text(str(error))) from None
+        of_hooks = f"; {_OF_HOOKS}" * hooked
+        raise SelectionError(environment.masker.text(str(error)) + of_hooks) from None
     if not jobs:
         never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
         raise NothingToRun(
@@ -493,6 +497,9 @@ def _as_before(request: RunRequest) -> RunRequest:
         prompt_prefix=request.prompt_prefix or given.prompt_prefix,
         prompt_suffix=request.prompt_suffix or given.prompt_suffix,
     )
+
+
+_OF_HOOKS = "cases that hooks add are not among them: they are made whenever a suite with hooks runs"
 
 
 def _has_hooks(suite: Suite) -> bool:

@@ -18,7 +18,7 @@ from tui_eval.config.project import Config, load
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.case_filters import by_results
 from tui_eval.engine.plan import Job
-from tui_eval.engine.prepare import prepare
+from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.row_order import Memory, arrange
 from tui_eval.engine.selection import SelectionError
@@ -418,6 +418,31 @@ async def test_hooks_before_and_after(tmp_path: Path) -> None:
     assert calls == [
         "beforeAll", "beforeEach", "afterEach", "a!", "beforeEach", "afterEach", "added!", "afterAll", 2,
     ]  # fmt: skip
+
+
+async def test_what_hooks_add_is_not_said_to_be_nothing(tmp_path: Path) -> None:
+    """A case that a hook added cannot be chosen, and `--failed` does not know it: both say why."""
+    text = """
+    prompts: ['{{q}}']
+    providers: [echo]
+    extensions: ['file://h.py:beforeAll']
+    tests: [{description: one, vars: {q: a}}]
+    """
+    code = """
+    def beforeAll(context, info):
+        context["suite"]["tests"].append({"description": "added", "vars": {"q": "b"}, "assert": [{"type": "equals", "value": "x"}]})
+        return context
+    """
+    root = suite(tmp_path, text, h_py=code)
+    attempts, _ = await run(root)
+    assert [one.outcome for one in attempts] == ["passed", "failed"]
+    for asked, error in (
+        (RunRequest(select=["added"]), SelectionError),
+        (RunRequest(failed_only=True), NothingToRun),
+    ):
+        asked.paths, asked.trust = [str(root)], True
+        with pytest.raises(error, match="cases that hooks add are not among them"):
+            await asyncio.to_thread(prepare, asked)
 
 
 async def test_a_hook_that_fails_is_no_pass(tmp_path: Path) -> None:
