@@ -198,6 +198,7 @@ def frame_of(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
         lossy = kinds == {int, float} and any(
             isinstance(cell, int) and abs(cell) >= _IN_FLOATS for cell in cells
         )
+        lossy = lossy or (kinds == {float} and all(cell is None or is_nan(cell) for cell in cells))
         if not kinds or (kinds in _ALIKE and not lossy):
             try:
                 columns[name] = pl.Series(name, cells, strict=len(kinds) < 2)
