@@ -217,6 +217,20 @@ def test_cases_and_their_rows_are_counted_by_their_names_and_outcomes_add_up() -
     assert told.endswith("3 cases")
 
 
+def test_a_fold_is_painted_in_a_list_of_any_width() -> None:
+    """Of names for which there is less than no room it was a crash, and the list could not be shown."""
+    results = [result("one/s::a", model, "failed", 1.0) for model in ("atlas-mini", "atlas-large", "bison")]
+    for one in results:
+        one.message = one.cause = one.alike = "lacks 2 years"
+    state = app_state(*results, result("one/s::a", "good", "passed", 1.0))
+    tree = build(suite_entries(state), state.suites, View())
+    assert any(line.names for line in tree.lines)
+    for lines in (CaseLines("suites", Symbols()), CaseLines("run", Symbols())):
+        lines.cases = tree
+        for width in range(60):
+            assert all(lines.tree_line(line, width) for line in tree.lines)
+
+
 @pytest.mark.parametrize("of_suite", [None, "m0"])
 @pytest.mark.parametrize("past", [True, False])
 def test_a_row_of_suites_points_at_the_column_that_its_run_in_front_has(

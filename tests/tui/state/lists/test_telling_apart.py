@@ -208,6 +208,7 @@ def test_a_line_that_is_too_narrow_for_all_names_says_how_many_more_there_are():
     assert listed(names, 15) == "mini terse +2"
     assert listed(names, 9) == "mini … +2"
     assert listed(["atlas-mini"], 6) == "atlas…"
+    assert listed(names, 0) == listed(names, -3) == ""
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,8 @@ def _after_commas(names: Iterable[str]) -> list[str]:
 def listed(names: Sequence[str], width: int) -> str:
     """As many of these names (`named_together`) as there is room for, each of them whole, and how many more there
     are: `terse, chat +2`."""
+    if width <= 0:
+        return ""
     text = "".join(islice(names, width))  # each takes a cell at least
     if cell_len(text) <= width and len(names) <= width:
         return text
