@@ -457,6 +457,39 @@ def test_what_a_command_runs_is_found_where_it_runs(
     assert marks.agent_now(spec) != before
 
 
+@pytest.mark.parametrize(
+    ("code", "text", "edited"),
+    [
+        ("a.js", 'const { one } = require("./lib/one");', "lib/one.js"),
+        ("a.cjs", "require('./lib/one.js')", "lib/two.json"),
+        ("a.mjs", 'import { one } from "./lib/esm.mjs"', "lib/esm.mjs"),
+        ("a.mjs", 'const it = await import("./lib/esm.mjs")', "lib/deep/index.js"),
+        ("src/a.ts", 'import type { T } from "../lib/typed.js"', "lib/typed.ts"),
+        ("src/a.ts", 'export * from "../lib/typed"', "lib/typed.ts"),
+        ("a.rb", 'require_relative "lib/helper"', "lib/helper.rb"),
+    ],
+)
+def test_what_javascript_and_ruby_load_by_a_name_from_their_own_folder_is_a_part_of_an_agent_and_of_a_case(
+    tmp_path: Path, code: str, text: str, edited: str
+) -> None:
+    """An answer from before an edit of `lib/one.js` was kept (`--cache`), and what had passed by it was not run (`--changed`)."""
+    files = {
+        code: text, "lib/one.js": 'module.exports = require("./two.json")', "lib/two.json": "{}", "lib/typed.ts": "",
+        "lib/esm.mjs": 'export { it } from "./deep"', "lib/deep/index.js": 'require("../one"); require("fs")',
+        "lib/helper.rb": "", "lib/other.js": "",
+    }  # fmt: skip
+    config = write(tmp_path, files)
+    spec = AgentSpec("own", "command", {"command": ["run", code]}, base=str(tmp_path))
+    named = [Assertion(type="javascript", value=f"file://{code}")]
+    case = Case("s::a", "a", "s", "promptfoo", turns=[Turn("hello")], assertions=named)
+    job = Job(case, "own", None, spec, 1, 1, "documented", tmp_path, 60.0, {}, None, None)
+    marks = Fingerprints(config, Trust(granted=True))
+    before, of_case = marks.agent(spec), marks.case_files(job)
+    assert edited in of_case and "lib/other.js" not in of_case
+    (tmp_path / edited).write_text("more")
+    assert marks.agent_now(spec) != before
+
+
 _HERE = 'cd "$(dirname "$0")/.."\nexec python3 -u far.py "$@"\n'
 
 

@@ -1,5 +1,5 @@
 """The person's own files that an agent is made of: those that its entry names, what lies in the folders that it names,
-and what its Python imports. Found by names and text alone, nothing is run: what `E` opens, `W` watches, and what an
+and what its code imports. Found by names and text alone, nothing is run: what `E` opens, `W` watches, and what an
 answer is remembered by."""
 
 from __future__ import annotations
@@ -215,7 +215,40 @@ def _existing(paths: list[Path]) -> list[Path]:
     return found
 
 
-# -- What Python imports.
+# -- What code imports.
+
+
+_JAVASCRIPT = (".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx")
+_LOADED = re.compile(
+    r"""(?:\brequire(?:\.resolve)?\s*\(|\bimport\s*\(?|\bfrom|\brequire_relative\b\s*\(?)\s*["'`]([^"'`\n]{1,300})["'`]"""
+)
+"""How JavaScript and Ruby load a file by its name."""
+_RELATIVE = -1
+"""Where that name is looked for: beside the file that loads it."""
+
+
+def imports_others(path: Path) -> bool:
+    """Whether it is code whose imports are looked for."""
+    return path.suffix in (".py", ".rb", *_JAVASCRIPT)
+
+
+def _loaded(text: str, by_ruby: bool) -> Iterator[str]:
+    for found in _LOADED.finditer(text):
+        if by_ruby or found[1].startswith((".", "/")):  # else a package, which is not the person's own
+            yield found[1]
+
+
+def _beside(name: str, folder: Path, suffix: str) -> Iterator[Path]:
+    """The file that code in a folder loads by a name: as it stands, with a suffix left out, or of a folder. TypeScript
+    names what it becomes."""
+    place = folder / name
+    if suffix == ".rb":
+        tried = [place, Path(f"{place}.rb")]
+    else:
+        ends = (*_JAVASCRIPT, ".json")
+        tried = [place, *(Path(f"{place}{end}") for end in ends), *(place / f"index{end}" for end in ends)]
+        tried += [place.with_suffix(place.suffix.replace("js", "ts"))] if place.suffix in _JAVASCRIPT else []
+    return iter(_existing([Path(os.path.normpath(path)) for path in tried])[:1])
 
 
 class Imports:
@@ -229,21 +262,24 @@ class Imports:
 
     def of(self, files: Iterable[Path], *roots: Path) -> list[Path]:
         """The files under one of `roots`, beside one of `files`, or in a folder of the person's that Python looks in
-        (`PYTHONPATH`, what is installed with `pip install -e`), that these Python files import, also by way of
-        each other; without `files` themselves. Those that cannot be read or parsed import what they did before."""
-        first = [path for path in files if path.suffix == ".py"]
-        folders = list(dict.fromkeys([*(path.parent for path in first), *roots]))
+        (`PYTHONPATH`, what is installed with `pip install -e`), that these Python files import, and those that JavaScript
+        and Ruby load by a name from their own folder, also by way of each other; without `files` themselves. Those that cannot be read or parsed import what they did before."""
+        first = [path for path in files if imports_others(path)]
+        folders = list(dict.fromkeys([*(path.parent for path in first if path.suffix == ".py"), *roots]))
         found = dict.fromkeys(first)
         waiting = list(first)
         looked_for: set[tuple[Path | None, str]] = set()
         while waiting and len(found) < self._most:
             file = waiting.pop()
             for level, name in self._names_in(file):
-                above = _above(file, level) if level else None
+                above = _above(file, abs(level)) if level else None
                 if (above, name) in looked_for:
                     continue
                 looked_for.add((above, name))
-                inside = list(_files(name, [above] if above is not None else folders))
+                if level == _RELATIVE and above is not None:
+                    inside = list(_beside(name, above, file.suffix))
+                else:
+                    inside = list(_files(name, [above] if above is not None else folders))
                 if not inside and above is None:
                     inside = list(_files(name, self.folders_of(name.partition(".")[0])))
                 for path in inside:
@@ -276,7 +312,11 @@ class Imports:
             if known is not None and known[0] == stamp:
                 return known[1]
             text = file.read_bytes() if status.st_size <= _LARGEST else b""
-            names = list(dict.fromkeys(_names(parsed(text))))
+            if file.suffix == ".py":
+                names = list(dict.fromkeys(_names(parsed(text))))
+            else:
+                loaded = _loaded(text.decode("utf-8", "replace"), file.suffix == ".rb")
+                names = [(_RELATIVE, name) for name in dict.fromkeys(loaded)]
         except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
             return known[1] if known is not None else []
         self._known[file] = (stamp, names)

@@ -24,6 +24,7 @@ from tui_eval.engine.agent_files import (
     IN_FOLDERS,
     Imports,
     folder_files,
+    imports_others,
     named_files,
     names_network_file,
     network_and_included,
@@ -173,7 +174,7 @@ class Fingerprints:
 
     def files_of_agent(self, spec: AgentSpec) -> list[Path]:
         """The files an agent is made of: those that its entry names, the code beside these, what lies in its folders,
-        and what its Python imports, wherever that lies."""
+        and what its code imports, wherever that lies."""
         spec = self._filled(spec)
         base = Path(spec.base or self.root)
         listed = set(_listed_files(spec, base))
@@ -248,7 +249,7 @@ class Fingerprints:
         of_suite, named = self._named_in_settings(job)
         texts = set(named)
         own = of_suite | _case_files(job.case, job.base, self.root, texts)
-        if any(path.suffix == ".py" for path in own):
+        if any(map(imports_others, own)):
             with self._lock:
                 own.update(self._imports.of(sorted(own), job.base, self.root))
         databases = databases_of(job)
