@@ -304,6 +304,7 @@ def test_decimals_kept_as_json_have_the_digits_of_their_type(
         (pl.Series([[1, 2], [3], None]), [[1, 2], [3.0], [1]]),
         (pl.Series(["\N{LATIN SMALL LETTER E WITH ACUTE}", "b", "c"]), ["\ud800", "b", {"\ud800": "é"}]),
         (pl.Series([1.5, 2.0, 0.0]), [1.5, 2, True]),
+        (pl.Series(["1", "2", "3"]), [2**128, 2, 3]),
         (pl.Series([True, None, None]), [math.nan, math.nan, None]),
     ],
 )

@@ -184,8 +184,20 @@ def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:
     return whole
 
 
-_ALIKE = ({int}, {float}, {bool}, {int, float})
 _IN_FLOATS = 2**53
+
+
+def _series_alike(cells: list[Any], kinds: set[type]) -> pl.Series | None:
+    """Cells of one kind as a series that reads as they do; None where there is none."""
+    if not kinds or kinds == {bool}:
+        return pl.Series(cells)
+    if kinds == {int}:
+        return _integers(cells)
+    if not kinds <= {int, float} or all(cell is None or is_nan(cell) for cell in cells):
+        return None
+    if any(isinstance(cell, int) and abs(cell) >= _IN_FLOATS for cell in cells):
+        return None
+    return pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64)
 
 
 def frame_of(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -195,17 +207,10 @@ def frame_of(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
     for name in column_names(records):
         cells = [row.get(name) for row in records]
         kinds = {type(cell) for cell in cells if cell is not None}
-        lossy = kinds == {int, float} and any(
-            isinstance(cell, int) and abs(cell) >= _IN_FLOATS for cell in cells
+        series = _series_alike(cells, kinds)
+        columns[name] = (
+            pl.Series([mixed_text(cell) for cell in cells], dtype=pl.String) if series is None else series
         )
-        lossy = lossy or (kinds == {float} and all(cell is None or is_nan(cell) for cell in cells))
-        if not kinds or (kinds in _ALIKE and not lossy):
-            try:
-                columns[name] = pl.Series(name, cells, strict=len(kinds) < 2)
-                continue
-            except (pl.exceptions.PolarsError, OverflowError, TypeError):
-                pass
-        columns[name] = pl.Series(name, [mixed_text(cell) for cell in cells], dtype=pl.String)
     return pl.DataFrame(columns)
 
 
