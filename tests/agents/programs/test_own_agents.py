@@ -242,6 +242,18 @@ async def test_command(tmp_path: Path) -> None:
     assert replies[0].text == "plain text"
 
 
+async def test_what_a_command_logs_beside_its_json_is_no_answer(tmp_path: Path) -> None:
+    """As words its facts would count as not reported: `escalated: false` passed."""
+    whole = '{"reply": "hi", "escalated": true}'
+    for out in (f"loading\n{whole}\n", f"{whole}\nloading"):
+        it = agent("command", tmp_path, command=script(tmp_path, f"print({out!r})"))
+        with pytest.raises(AgentError, match=r"printed words beside its JSON: loading; .* on stderr"):
+            await talk(it, "x")
+    for words in ('Take this:\n{"reply": 1}', 'Then\n{"escalated": true}', 'See\n{"reply', '{"a": 1} is it'):
+        it = agent("command", tmp_path, command=script(tmp_path, f"print({words!r})"))
+        assert (await talk(it, "x"))[1][0].text == words
+
+
 FLAT = {"reply": "hi", "escalated": True, "tools_used": ["wipe"], "tool_call_count": 9, "output_tokens": 5000}
 
 

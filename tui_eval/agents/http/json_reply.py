@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import fact_first
-from tui_eval.agents.loose_json import one_line, text_of
+from tui_eval.agents.loose_json import decode, one_line, text_of
 from tui_eval.events import Event, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
@@ -129,6 +130,28 @@ def _read(value: Any, turn: int, paths: Paths, rows: bool) -> tuple[list[Event],
         figures.tell("tool calls", listed, "a list of names or objects")
     calls = tool_events(listed, turn)
     return [*calls, *_events(reply.text)], reply
+
+
+_reading = json.JSONDecoder()
+_PARTS = frozenset((*FACTS, "metadata", "tool_calls", "usage"))
+
+
+def words_beside_json(text: str) -> str | None:
+    """What stands before the last line of a text, or after its first object, where that is a whole answer with facts
+    beside its words: as words its facts would count as not reported. None where it is not."""
+    text = text.strip()
+    before, _, last = text.rpartition("\n")
+    beside = before.strip() or None
+    try:
+        if text.startswith("{"):
+            value, end = _reading.raw_decode(text)
+            beside = text[end:].strip() or None
+        else:
+            value = decode(last) if last.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+    keys = value.keys() if isinstance(value, dict) else frozenset()
+    return None if _PARTS.isdisjoint(keys) or keys.isdisjoint(TEXT_KEYS) else beside
 
 
 _FAILED = ("error", "failed", "failure", "fail")

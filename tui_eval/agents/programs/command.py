@@ -26,7 +26,7 @@ from tui_eval.agents.base import (
     SessionContext,
 )
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http.json_reply import Paths, read_reply
+from tui_eval.agents.http.json_reply import Paths, read_reply, words_beside_json
 from tui_eval.agents.loose_json import broken_object, decode, encode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, provider_options
@@ -306,6 +306,10 @@ class CommandSession(RememberingSession):
         if why := broken_object(stripped):
             what = f"{name} answered with {why}: {one_line(stripped)}"
             raise AgentError(what, answer=text, code="unreadable", said=why, place=name)
+        if (beside := words_beside_json(stripped)) is not None:
+            said = f"words beside its JSON: {one_line(beside, 120)}"
+            what = f"{name} printed {said}; what is not the answer belongs on stderr"
+            raise AgentError(what, answer=text, code="unreadable", said=said, place=name)
         return read_reply(text.rstrip("\n"), turn, Paths())
 
     async def _run(self, argv: list[str], stdin: bytes) -> tuple[int, bytes, bytes]:
