@@ -390,6 +390,23 @@ def test_an_answer_to_another_prompt_is_not_judged(cli: Cli, tmp_path: Path, mon
     assert "its prompt reads otherwise than when it was answered: run the case" in told.out
 
 
+def test_a_suite_whose_hooks_change_the_prompt_says_that_they_do_not_run(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has edited anything: the hook runs with cases, not with the judging of their answers."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['tell {{q}}{{extra}}']\nproviders: [echo]\nextensions: ['file://h.py:beforeEach']\n"
+        "tests: [{vars: {q: cats}, assert: [{type: contains, value: cats}]}]\n"
+    )
+    code = "def beforeEach(context, info):\n    context['test']['vars']['extra'] = '!'\n    return context\n"
+    (tmp_path / "h.py").write_text(code)
+    assert cli("run", ".", "--trust").code == 0
+    told = cli("rescore", "last", "--trust")
+    assert told.code == 1 and "run the case (its suite's hooks, which change what is asked" in told.out, told
+
+
 def test_a_prompt_that_is_json_is_the_one_that_promptfoo_s_file_has_without_its_spaces(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,7 +160,9 @@ def check_question(job: Job, conversation: Conversation, masker: Masker) -> None
         return
     said = [entry.text for entry in job.recorded.transcript if entry.kind == "user"]
     if len(said) == 1 and not _same_prompt(said[0], masker.text(conversation.prompt), file_only):
-        raise CannotContinue("its prompt reads otherwise than when it was answered: run the case")
+        hooked = any(True for _ in format_of(job.format).hook_files(job.settings))
+        why = " (its suite's hooks, which change what is asked, run with cases alone)" if hooked else ""
+        raise CannotContinue(f"its prompt reads otherwise than when it was answered: run the case{why}")
 
 
 def _same_prompt(said: str, now: str, from_file: bool) -> bool:
