@@ -281,10 +281,12 @@ def test_many_rows_at_a_time_are_the_same_as_one_by_one(
         ("DECIMAL(10,4)", 123.45, 123.4501, False),
         ("DECIMAL(10,2)", 100000, 100000.004, True),
         ("DECIMAL(10,2)", 100000, 100000.01, False),
+        ("HUGEINT", "1180591620717411303424", 1.1805916207174113e21, True),
+        ("HUGEINT", "1180591620717411303424", "1180591620717411303425", False),
         ("DECIMAL(38,2)", "12345678901234567890.50", "12345678901234567890.51", False),
     ],
 )
-def test_decimals_kept_as_json_have_the_digits_of_their_type(
+def test_numbers_kept_as_json_are_those_of_their_type(
     kind: str, kept: object, answer: object, same: bool
 ) -> None:
     """What the Data tab compares is the record: it must say what the verdict did."""

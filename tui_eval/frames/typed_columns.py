@@ -107,6 +107,8 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
     """A column of DuckDB's type that was kept as JSON values."""
     upper = type_name.upper()
     try:
+        if upper in (*BIG_TYPES, "HUGEINT"):  # beyond 64 bits they may have been stored as their digits
+            cells = [int(cell) if isinstance(cell, str) else cell for cell in cells]
         if (decimal := _DECIMAL.fullmatch(upper)) is not None:
             read = from_cells([None if cell is None else Decimal(str(cell)) for cell in cells])
             return replace(_at_scale(read, int(decimal[1])), type_name=type_name)
@@ -117,7 +119,7 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
             MIXED,
         ):
             return from_series(text_series(cells), type_name)
-    except ArithmeticError:
+    except (ArithmeticError, ValueError):
         pass
     return replace(from_cells(cells), type_name="BOOLEAN") if upper == "BOOLEAN" else from_cells(cells)
 
