@@ -294,3 +294,12 @@ def test_a_short_variable_is_masked_beside_its_name_however_deep_and_nowhere_els
     assert masker.text("w9 of abc and Bob") == "w9 of abc and Bob"
     stream = masker.stream()
     assert "w9" not in stream.feed("its pass") + stream.feed("word: w") + stream.feed("9.") + stream.flush()
+
+
+@pytest.mark.parametrize("kind", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_a_secret_is_found_in_the_bytes_of_a_file(kind: str) -> None:
+    masker = Masker(["sk-0123456789"])
+    assert masker.stands_in(b"\0\xff" + "x sk-0123456789 y".encode(kind) + b"\0")
+    assert not masker.stands_in("x sk-01234567 y".encode(kind))
+    masker.add("another-secret")
+    assert masker.stands_in("another-secret".encode(kind))
