@@ -320,3 +320,24 @@ async def test_a_hook_afterwards_gets_the_columns_with_their_sums(
     assert [metrics[key] for key in ("testPassCount", "testFailCount", "testErrorCount")] == [1, 1, 0]
     assert [metrics[key] for key in ("assertPassCount", "assertFailCount", "score")] == [1, 1, 1.0]
     assert metrics["namedScores"] == {"mine": 1.0} and metrics["tokenUsage"]["total"] == 14
+
+
+TURNED = """
+def beforeAll(context, info):
+    tests = context["suite"]["tests"]
+    context["suite"]["tests"] = [tests[2], {"vars": {"q": "new"}}, tests[1], tests[1], tests[0]]
+    return context
+"""
+
+
+async def test_tests_that_a_hook_moves_keep_their_cases(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    text = (CONFIG % "'file://h.py:beforeAll'") + "  - vars: {q: c}\n"
+    suite = make(text, trusted=True, h__py=TURNED)
+    cases, _ = await hooks_of(suite, tmp_path, hosts).before_all(suite.cases, suite.settings)
+    assert [c.vars["q"] for c in cases[::2]] == ["c", "new", "b", "b", "a"]
+    known = {c.vars["q"]: c for c in suite.cases[::2]}
+    assert [c.case_id for c in cases[::8]] == [known["c"].case_id, known["a"].case_id]
+    assert cases[4].case_id == known["b"].case_id != cases[6].case_id
+    assert cases[8].line == known["a"].line and [c.test_number for c in cases[::2]] == [1, 2, 3, 4, 5]
