@@ -467,3 +467,23 @@ async def test_a_call_in_the_way_before_tools_is_a_call(server: OpenAIServer, st
     events, _ = await talk(it, "x")
     assert [(call.name, call.arguments) for call in of(events, ToolCall)] == [("search", {"q": 1})]
     await it.close()
+
+
+async def test_a_step_that_does_not_say_its_tokens_is_noted(server: OpenAIServer) -> None:
+    """The limit on tokens that the others keep is no limit kept."""
+
+    def whole(counts: dict[str, int] | None, **message: object) -> Planned:
+        body = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": counts}
+        return Planned(raw=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+
+    calls = [_call(0, "a", "search", "{}")]
+    counts = {"prompt_tokens": 9, "completion_tokens": 1}
+    it = agent(
+        "openai", base_url=server.base, model="m", tools=[{"type": "canned", "name": "search", "result": 1}]
+    )
+    for first, second, notes in ((None, counts, 1), (counts, None, 1), (counts, counts, 0), (None, None, 0)):
+        server.plan.extend([whole(first, content=None, tool_calls=calls), whole(second, content="done")])
+        events, _ = await talk(it, "x")
+        said = [note.text for note in of(events, Note)]
+        assert said == ["1 of 2 requests did not say their tokens, which count as 0"] * notes
+    await it.close()

@@ -227,6 +227,7 @@ class OpenAISession(Session):
         began = time.monotonic()
         total = Usage()
         reported: list[Any] = []
+        counted: list[bool] = []
         completion = self._completion(request)
         called = False
         for step in range(agent.max_steps):
@@ -249,6 +250,7 @@ class OpenAISession(Session):
                 raise
             told = self._spent(total, completion)
             total, cost = told.usage, told.cost
+            counted.append(completion.usage is not None)
             model = completion.model or self.model
             yield told
             self.messages.append(completion.message())
@@ -304,6 +306,8 @@ class OpenAISession(Session):
                     yield Note(self.callbacks.failed)
             if self.tested and not completion.wrote and not reply.text and reply.output is None:
                 reply.text_missing = True  # promptfoo's "No output"
+            if any(counted) and (silent := counted.count(False)):
+                yield Note(f"{silent} of {len(counted)} requests did not say their tokens, which count as 0")
             yield Finished(reply)
             return
         raise AgentError(
