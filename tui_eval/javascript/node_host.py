@@ -73,7 +73,7 @@ class NodeHost(ScriptHost):
         lease: Lease | None = None,
         cwd: Path | None = None,
         lenient: bool = False,
-        changed: bool = False,
+        changed: str = "",
     ) -> CallResult:
         """Call an exported function; a promise is awaited, `undefined` is None.
 
@@ -82,7 +82,8 @@ class NodeHost(ScriptHost):
             timeout: Seconds.
             lease: Whose process it runs in; without one, any.
             lenient: where there is no such export, call the default one.
-            changed: the value is `{returned, args}`, `args` as the function has left them.
+            changed: the value is `{returned, changed}`, with what stands under this name in its first object, as the
+                function has left it.
 
         Raises:
             NodeMissing: there is no node, or none that can run this file.

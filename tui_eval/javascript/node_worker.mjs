@@ -80,7 +80,9 @@ async function call(request) {
   join(first, second);
   join(first?.output, first?.context); // inline code is given an object of its variables
   const returned = await target(...request.args);
-  return request.changed ? { returned, args: request.args } : returned;
+  if (!request.changed) return returned;
+  // No more than that: beside it there may be what JSON cannot hold, a timer or a client.
+  return { returned, changed: request.args.find((one) => typeof one === 'object')[request.changed] };
 }
 
 // What an assertion is given and the response that it is of are one object; a provider says its `id()`.

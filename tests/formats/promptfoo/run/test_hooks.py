@@ -251,6 +251,7 @@ module.exports.beforeAll = (context) => {
 module.exports.each = async (hook, context) => {
   if (hook === 'beforeEach') context.test.vars.token = 'T';
   if (hook === 'afterEach') context.result.namedScores.mine = 0.5;
+  context.own = context; // what JSON cannot hold, as timers and clients are
 };
 module.exports.wrong = (hook, context) => { delete context.test; };
 """
@@ -270,6 +271,7 @@ async def test_what_a_javascript_hook_changes_in_place_counts(
     attempt = Attempt(cases[0].case_id, 1, "passed")
     await hooks.after_each(cases[0], attempt)
     assert attempt.named_scores == {"mine": 0.5}
+    await hooks.after_all(cases, suite.settings, "eval-1")
 
 
 @node_needed

@@ -484,6 +484,7 @@ class ExtensionHooks:
                 told = await self._python.call(file, name, arguments, timeout=TIME_LIMIT, lease=lease)
                 return told.value, context
             lease = self._lease(self._node, file)
+            kept = "" if hook == "afterAll" else CONTEXT_OF[hook]  # nothing comes after it
             told = await self._node.call(
                 file,
                 name,
@@ -492,9 +493,11 @@ class ExtensionHooks:
                 cwd=self._base,
                 lenient=True,
                 lease=lease,
-                changed=True,
+                changed=kept,
             )
-            return told.value.get("returned"), mapping(told.value["args"][arguments.index(context)])
+            if not kept:
+                return told.value, context
+            return told.value.get("returned"), {**context, kept: told.value.get("changed")}
         except ScriptError as error:
             raise HookError(f"{hook}: {_shown(extension)}: {error}") from None
 
