@@ -490,6 +490,14 @@ def test_what_javascript_and_ruby_load_by_a_name_from_their_own_folder_is_a_part
     assert marks.agent_now(spec) != before
 
 
+def test_what_a_long_text_loads_is_found_in_bounded_time(tmp_path: Path) -> None:
+    """The spaces after one `import` took hours."""
+    config = write(tmp_path, {"a.js": f"import{' ' * 900_000}\nimport './lib/one.js'", "lib/one.js": ""})
+    spec = AgentSpec("own", "command", {"command": ["run", "a.js"]}, base=str(tmp_path))
+    files = Fingerprints(config, Trust(granted=True)).files_of_agent(spec)
+    assert tmp_path / "lib" / "one.js" in files
+
+
 _HERE = 'cd "$(dirname "$0")/.."\nexec python3 -u far.py "$@"\n'
 
 

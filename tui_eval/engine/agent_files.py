@@ -220,7 +220,7 @@ def _existing(paths: list[Path]) -> list[Path]:
 
 _JAVASCRIPT = (".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx")
 _LOADED = re.compile(
-    r"""(?:\brequire(?:\.resolve)?\s*\(|\bimport\s*\(?|\bfrom|\brequire_relative\b\s*\(?)\s*["'`]([^"'`\n]{1,300})["'`]"""
+    r"""(?:\brequire(?:\.resolve)?\s{0,50}\(|\bimport\b\s{0,50}\(?|\bfrom\b|\brequire_relative\b\s{0,50}\(?)\s{0,50}["'`]([^"'`\n]{1,300})["'`]"""
 )
 """How JavaScript and Ruby load a file by its name."""
 _RELATIVE = -1
