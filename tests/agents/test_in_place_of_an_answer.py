@@ -21,7 +21,7 @@ from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.models.finish_reasons import failure, silence
 from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import ToolCall, UsageReport
+from tui_eval.events import ToolCall, ToolResult, UsageReport
 from tui_eval.model import Reply
 
 
@@ -646,6 +646,8 @@ BROKEN_STREAMS: dict[str, tuple[Any, str]] = {
     "a status": ({"status": "error", "message": "db is gone"}, "db is gone"),
     "no success": ({"success": False, "message": "db is gone"}, "db is gone"),
     "a kind of event": ({"type": "error", "message": "db is gone"}, "db is gone"),
+    "a status beside no more text": ({"d": "", "status": "error", "message": "db is gone"}, "db is gone"),
+    "a status beside the last text": ({"d": ".", "status": "error", "message": "db is gone"}, "db is gone"),
     "an event that breaks off": ('data: {"d": "wo', "JSON that breaks off"),
 }
 
@@ -658,7 +660,8 @@ async def test_what_a_stream_says_last_went_wrong_is_an_error(server: Gateway, f
     assert "pass" in caught.value.answer
     if isinstance(last, dict):  # of a step: the agent went on
         going_on = streamed({"d": "pass"}, last, {"d": "word"})
-        assert (await asked(server, "http", going_on, reply="json.d")).text == "password"
+        text = (await asked(server, "http", going_on, reply="json.d")).text
+        assert text == f"pass{last.get('d', '')}word"
 
 
 async def test_facts_of_all_events_count(server: Gateway) -> None:
@@ -674,6 +677,20 @@ async def test_facts_of_all_events_count(server: Gateway) -> None:
     assert reply.metadata == {"escalated": True, "n": 1} and (reply.cost, reply.model) == (0.5, "m-2")
     assert reply.usage is not None and (reply.usage.input_tokens, reply.usage.output_tokens) == (3, 4)
     assert [event.name for event in events if isinstance(event, ToolCall)] == ["f", "g"]
+
+
+async def test_what_came_of_a_call_may_come_in_an_event_of_its_own(server: Gateway) -> None:
+    parts = [
+        {"tool_calls": [{"id": "7", "name": "g"}]},
+        {"tool_calls": [{"id": "7", "result": 1}]},
+        {"d": "a"},
+    ]
+    server.plan.append(streamed(*parts))
+    it = agent("http", url=server.url, reply="json.d")
+    events, _ = await talk(it, "x")
+    await it.close()
+    called = [event.name for event in events if isinstance(event, ToolCall | ToolResult)]
+    assert called == ["g", "g"]
 
 
 CALL = {"delta": {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "f", "arguments": "{}"}}]}}

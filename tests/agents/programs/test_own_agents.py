@@ -495,6 +495,48 @@ async def test_what_is_asked_in_an_address_arrives_whole() -> None:
         assert server.requests[-1].path == f"/{ODD}"
 
 
+@pytest.mark.parametrize(
+    ("template", "query"),
+    [
+        (
+            "q={% if q == 'a b' %}same{% endif %}",
+            {"q": "same"},
+        ),  # a template sees what there is, not its spelling
+        ("q={{ q | replace(' ', '_') }}&n={{ q | length }}", {"q": "a_b", "n": "3"}),
+        ("q={{ q if q != '?' }}{% if q == '?' %}x{% endif %}", {"q": "a b"}),
+        ("q={{ user.name }}&t={{ tags | join(' & ') }}", {"q": "a#b", "t": "x & y"}),
+        ("q={{ q | urlencode }}&t={{ tags[0] }}{{ user.name }}", {"q": "a b", "t": "xa#b"}),
+        ("{{ given }}", {"a": "1 2", "b": "é"}),
+        ("n=1&{{ given }}", {"n": "1", "a": "1 2", "b": "é"}),
+    ],
+)
+async def test_templates_in_an_address(template: str, query: dict[str, str]) -> None:
+    known = {"q": "a b", "user": {"name": "a#b"}, "tags": ["x", "y"], "given": "a=1%202&b=é"}
+    with Queried() as server:
+        scheme, _, host = server.url.partition("://")
+        it = agent("http", url=f"{{{{scheme}}}}://{{{{host}}}}/{{{{user.name}}}}?{template}", method="GET")
+        await talk(it, Request(1, "x", vars={**known, "scheme": scheme, "host": host}))
+        assert (server.requests[0].path, server.queries) == ("/a#b", [query])
+        with pytest.raises(AgentError, match=r"the template .*/\{\{ nofilter"):
+            await talk(agent("http", url=server.url + "/{{ nofilter | of_nobody }}"), "x")
+
+
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        ('{"n": "{{turn}}", "m": "{{n}}{{yes}}"}', '{"n": "1", "m": "5true"}'),
+        ('{"n": "{{ n }}", "m": "{{yes}}", "f": 1e3}', '{"n": "5", "m": "true", "f": 1e3}'),
+        ('{"{{who}}": "{{prompt}}", "n": "{{n}}"}', '{"me":"say \\"hi\\"","n":"5"}'),
+    ],
+)
+async def test_what_stands_in_quotes_in_a_json_text_stays_a_text(
+    server: JsonServer, body: str, sent: str
+) -> None:
+    it = agent("http", url=server.url, body=body)
+    await talk(it, Request(1, 'say "hi"', vars={"n": 5, "yes": True, "who": "me"}))
+    assert server.requests[0].text == sent
+
+
 async def test_a_body_that_is_json_as_text_stays_json(server: JsonServer) -> None:
     it = agent("http", url=server.url, body='{"q": "{{prompt}}", "all": "{{messages}}", "n": 1}')
     said = f"{ODD}\nmore"

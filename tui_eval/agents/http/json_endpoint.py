@@ -44,8 +44,16 @@ _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 """What no words have: bytes that are no text, as those of an answer that is packed."""
 _TAG = re.compile(r"<[A-Za-z!?/]")
 """How markup begins."""
-_ORIGIN = re.compile(r"\s*(?:\{\{.*?\}\}|\w+://)[^/?#]*")
-"""What an address begins with: its scheme and host, perhaps filled in."""
+_ORIGIN = re.compile(r"\s*\w+://[^/?#]*[/?#]")
+"""What an address begins with: its scheme and host."""
+_PRINTED = re.compile(r"""\{\{(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^"'}]|\}(?!\}))*\}\}""")
+"""What a template prints a value with."""
+_BEGINS, _ENDS = "\ufdd0", "\ufdd1"
+"""Stand around what was printed, characters that are none in any text."""
+_MARKS = re.compile(f"([{_BEGINS}{_ENDS}])")
+_NO_MARKS = dict.fromkeys(map(ord, _BEGINS + _ENDS))
+_QUERY = re.compile(r"[\w.~%+\[\]-]+=[^\s#]*\Z")
+"""Names with values, as they stand in an address."""
 _EVENT = re.compile(r"\s*(?:data|event|id|retry)?:")
 """How a stream of events begins."""
 _END = "[DONE]"
@@ -69,29 +77,59 @@ def _is_stream(kind: str, text: str) -> bool:
     return bool(said) and all(isinstance(_json(data), dict) for data in said)
 
 
-def _body_of(given: Any) -> Any:
-    """The body as it is to be filled in: that of a JSON text leaf by leaf, since what is filled in may have quotes."""
+def _json_in(given: Any) -> Any:
+    """What a body that is JSON as text holds; None: it is none."""
     if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):
         with suppress(ValueError):
             return decode(given)
-    return given
+    return None
+
+
+def _json_text(template: str, body: Any, values: dict[str, Any]) -> str:
+    """A JSON text with templates filled in, as it is written; where what is filled in (it may have quotes) would make
+    another thing of it, text by text."""
+    text, meant = _printed(template, values), _texts_filled(body, values)
+    with suppress(ValueError):
+        if decode(text) == meant:
+            return text
+    return encode(meant).decode()
+
+
+def _texts_filled(value: Any, values: dict[str, Any]) -> Any:
+    """As `_filled`, with keys; what stands within quotes stays a text."""
+    if isinstance(value, dict):
+        return {_printed(key, values): _texts_filled(item, values) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_texts_filled(item, values) for item in value]
+    found = _filled(value, values)
+    same = not isinstance(value, str) or isinstance(found, str | list | dict)
+    return found if same else _printed(value, values)
 
 
 def _address(template: str, values: dict[str, Any]) -> str:
     """The address with templates filled in, so that what is asked stays in its place there (a `#` would end it)."""
-    if "urlencode" in template:  # who sees to it, does it alone
+    if "{{" not in template:
         return text_of(_filled(template, values))
-    origin = found[0] if (found := _ORIGIN.match(template)) else ""
-    path, question, query = template[len(origin) :].partition("?")
-    filled = [_filled(origin, values), _filled(path, _encoded(values, "/"))]
-    return "".join(map(text_of, filled)) + question + text_of(_filled(query, _encoded(values, "")))
-
-
-def _encoded(values: dict[str, Any], safe: str) -> dict[str, Any]:
-    return {
-        name: quote(value, safe, errors="replace") if isinstance(value, str) else value
-        for name, value in values.items()
-    }
+    marked = _PRINTED.sub(
+        lambda found: found[0] if "urlencode" in found[0] else f"{_BEGINS}{found[0]}{_ENDS}", template
+    )
+    rendered = _printed(marked, values)
+    if rendered == marked or "urlencode" in _PRINTED.sub("", template):  # who sees to it, does it alone
+        return rendered.translate(_NO_MARKS)
+    pieces, depth, address = _MARKS.split(rendered), 0, ""
+    for place, piece in enumerate(pieces):
+        if piece in (_BEGINS, _ENDS):
+            depth += 1 if piece == _BEGINS else -1
+        elif depth <= 0 or not _ORIGIN.match(address):
+            address += piece  # its beginning up to the host is whatever it is
+        elif "?" not in address:
+            address += quote(piece, "/", errors="replace")
+        else:
+            # Alone it may be a whole query.
+            after = "".join(pieces[place + 1 :]).lstrip(_ENDS)[:1]
+            whole = address[-1] in "?&" and after in ("", "&", "#")
+            address += quote(piece, "=&%+" if whole and _QUERY.match(piece) else "", errors="replace")
+    return address
 
 
 def _markup(name: str) -> bool:
@@ -130,7 +168,8 @@ class HttpAgent(Agent):
         source = spec.options
         self.method = str(source.get("method") or "POST").upper()
         self.headers = {str(name): str(value) for name, value in (source.get("headers") or {}).items()}
-        self.body = _body_of(source.get("body"))
+        self.body = source.get("body")
+        self.json = _json_in(self.body)
         self.paths = Paths(
             options.text("reply"), options.text("metadata"), options.text("tool_calls"), options.text("usage")
         )
@@ -334,9 +373,10 @@ class HttpSession(RememberingSession):
         for value in values:
             listed = _at(value, paths.tool_calls or "tool_calls")
             for call in listed if isinstance(listed, list) else [listed] if listed else []:
-                # By their ids: the last event may have all of them once more.
+                # By their ids: the last event may have all of them once more, and another what came of one.
                 known = call.get("id") if isinstance(call, dict) else None
-                calls[known if isinstance(known, str) else len(calls)] = call
+                key = known if isinstance(known, str) else len(calls)
+                calls[key] = {**calls[key], **call} if key in calls else call
         whole["tool_calls"] = list(calls.values())
         return read_reply(whole, turn, Paths())
 
@@ -344,14 +384,16 @@ class HttpSession(RememberingSession):
         """Raises `AgentError` where a stream says that it failed, or breaks off in an event. What goes wrong before more
         is said is a matter of the agent's steps."""
         url, reply = self.agent.url, self.agent.paths.reply
-        spoke = max((place for place, text in enumerate(found) if text not in (MISSING, None)), default=-1)
+        spoke = max(
+            (place for place, text in enumerate(found) if text not in (MISSING, None, "")), default=-1
+        )
         answer = "".join(text_of(text) for text in found if text is not MISSING)
         for place, (data, value) in enumerate(zip(events, values, strict=True)):
             said = ""
             if why := broken_object(data) if isinstance(value, str) else "":
                 said = f"an event is {why}: {one_line(data, 120)}"
-            elif isinstance(value, dict) and place > spoke:
-                said = failure(value, MISSING, reply)
+            elif isinstance(value, dict) and place >= spoke:
+                said = failure(value, found[place] if place == spoke else MISSING, reply)
                 if not said and str(value.get("type")).lower() == "error":
                     said = explain(data)
             if said:
@@ -381,7 +423,10 @@ class HttpSession(RememberingSession):
         headers.update(self.context.trace_headers)
         if agent.method in ("GET", "HEAD"):
             return url, headers, None
-        body = standard if agent.body is None else _filled(agent.body, values)
+        if agent.json is not None:
+            body = _json_text(str(agent.body), agent.json, values)
+        else:
+            body = standard if agent.body is None else _filled(agent.body, values)
         if isinstance(body, str):
             return url, headers, body.encode("utf-8", "replace")
         return url, headers, None if body is None else encode(body)
@@ -437,18 +482,24 @@ def _filled(value: Any, values: dict[str, Any]) -> Any:
             return value
         if (match := _ONE.fullmatch(value)) and match[1] in values:
             return values[match[1]]
-        from tui_eval.nunjucks.templates import TemplateError, render
-
-        try:
-            return render(value, values)
-        except TemplateError as error:
-            raise AgentError(
-                f"the template {one_line(value, 80)}: {one_line(str(error))}",
-                code="bad-setting",
-                said=f"template {one_line(value, 80)}: {one_line(str(error))}",
-            ) from None
+        return _printed(value, values)
     if isinstance(value, list):
         return [_filled(item, values) for item in value]
     if isinstance(value, dict):
         return {key: _filled(item, values) for key, item in value.items()}
     return value
+
+
+def _printed(template: str, values: dict[str, Any]) -> str:
+    """A template as the text that it comes to."""
+    from tui_eval.nunjucks.templates import TemplateError, render
+
+    try:
+        return render(template, values)
+    except TemplateError as error:
+        shown = one_line(template.translate(_NO_MARKS), 80)
+        raise AgentError(
+            f"the template {shown}: {one_line(str(error))}",
+            code="bad-setting",
+            said=f"template {shown}: {one_line(str(error))}",
+        ) from None
