@@ -76,6 +76,9 @@ LIST = '[{"n": 1}, {"n": 2}]'
         f"```json\n{LIST}",
         f"The answer is {LIST}.",
         f'[of 2 rows] {{"data": {LIST}}}',
+        f"I ran ```SELECT {{x}}```:\n```json\n{LIST}\n```",
+        f"I ran ```SELECT {{x}}``` to get\n```json title=rows\n{LIST}\n```",
+        f"{{2}} rows: ```{LIST}```",
     ],
 )
 async def test_rows_among_words_and_blocks_are_not_asked_for_again(text: str) -> None:
@@ -88,4 +91,20 @@ async def test_fences_within_a_text_and_fences_alone() -> None:
     answer, _ = await answered('```json\n{"data": [{"n": "a ``` b"}]}\n```')
     assert answer.rows == [{"n": "a ``` b"}]
     answer, asked = await answered("`" * 300_000, LIST)
+    assert answer.rows == [{"n": 1}, {"n": 2}] and len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "~~~ " * 150_000,
+        "```\nx" + "`" * 150_000 + "x",
+        "```\nx" + "```~" * 150_000 + "x",
+        "```" + " " * 150_000 + "x y",
+    ],
+    ids=["never a block", "one long fence within", "fences of both kinds", "blanks"],
+)
+async def test_an_answer_of_fences_takes_no_longer_than_another(text: str) -> None:
+    """All attempts of a run wait meanwhile: it was minutes."""
+    answer, asked = await answered(text, LIST)
     assert answer.rows == [{"n": 1}, {"n": 2}] and len(asked) == 2

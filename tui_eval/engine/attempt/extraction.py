@@ -30,9 +30,13 @@ _REPAIR = (
 )
 _ASKED = "(?s)" + re.escape(PROMPT).replace(r"\{columns\}", "(.*)")
 _BLOCK = re.compile(
-    r"(?ms)(?<![`~])((?>`{3,}|~{3,}))[^\n`]*\n(?P<inside>.*?)(?:^[ \t]*\1|\1[`~]*[ \t]*\r?$|\Z)"
+    r"""(?msx) (?<![`~]) (?P<fence>(?>`{3,}|~{3,}))
+    (?: (?P<inline>[^\n`~]++)(?P=fence)
+    | [ \t]*+ (?:[\w{.][^\s`~]*+)?+ (?:[ \t]++[\w-]++=[^\n`~]*+)?+ [ \t]*+ \r?\n
+      (?P<inside>.*?) (?: ^[ \t]*(?P=fence) | (?<![`~])(?P=fence)[`~]*+[ \t]*+\r?$ | \Z ) )"""
 )
-"""A fenced block of any language, one after the other: what ends a block of SQL begins none."""
+"""A fenced block of any language, one after the other: what ends a block of SQL, or code among words, begins none. No part
+of a reply is looked at again from each of its places: an agent can say what takes minutes else."""
 
 Ask = Callable[[Request], Awaitable[Reply]]
 
@@ -113,7 +117,7 @@ def _answered(reply: Reply) -> tuple[Any, str | None]:
     """The JSON value that a reply is or holds, also inside a fenced block, and what is wrong with it (None: nothing)."""
     if reply.output is not None:
         return reply.output, None
-    blocks = [found["inside"] for found in _BLOCK.finditer(reply.text)]
+    blocks = [found["inline"] or found["inside"] or "" for found in _BLOCK.finditer(reply.text)]
     alone: list[Any] = []
     for candidate in (*reversed(blocks), reply.text, *_outermost(reply.text)):
         try:
