@@ -33,7 +33,7 @@ from tui_eval.config.project import (
 from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.row_order import Memory
-from tui_eval.events import Finished
+from tui_eval.events import Finished, UsageReport
 from tui_eval.guard import fair_share, figures
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import MASK
@@ -455,12 +455,15 @@ class RunContext(Hosts):
                 replies.given.setdefault(asked, (known.text, None))
                 _saved(known.cost)
                 return JudgeAnswer(known.text, known.model, output=known.output)
+        told: UsageReport | None = None
         try:
             with fair_share.waiting() if agent.preparing else nullcontext():
                 await agent.prepare(self.tell)
                 session = await agent.open(context)
             try:
                 async for event in session.send(Request(turn=1, text=text, schema=schema)):
+                    if isinstance(event, UsageReport):
+                        told = event
                     if isinstance(event, Finished):
                         reply = figures.reply(event.reply)
                         _took(reply.usage, reply.cost)
@@ -476,6 +479,8 @@ class RunContext(Hosts):
             finally:
                 await session.close()
         except AgentError as error:
+            if (spent := error.spent or told) is not None:  # it was paid for
+                _took(figures.usage(spent.usage), figures.amount(spent.cost, "cost"))
             raise CannotJudge(f"the judge did not answer: {error}", "judge-failed", _short(error)) from None
         raise CannotJudge("the judge ended without an answer", "judge-failed", "no answer")
 

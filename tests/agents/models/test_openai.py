@@ -366,6 +366,9 @@ ONE, TWO = ("search", '{"q":"x"}'), ("lookup", '{"k":2}')
         # vLLM made up an id for each piece; others repeat the name, or send nulls
         [[_call(0, "a", "search", '{"q":')], [_call(0, "z", None, '"x"}'), _call(1, "b", *TWO)]],
         [[_call(0, "a", "search", '{"q":')], [_call(0, "a", "search", '"x"}')], [_call(1, "b", *TWO)]],
+        [[_call(0, "a", "search", '{"q":')], [_call(0, "z", "search", '"x"}')], [_call(1, "b", *TWO)]],
+        [[_call(0, "a", "search", ""), _call(0, "b", "lookup", "")], [_call(0, "b", None, TWO[1]), _call(0, "a", None, ONE[1])]],
+        [[_call(0, "a", "search", "")], [_call(0, "a", None, ONE[1]), _call(1, "a", "lookup", "")], [_call(1, "a", None, TWO[1])]],
         [[_call(0, None, "search", '{"q":')], [_call(0, None, "search", '"x"}'), _call(1, None, *TWO)]],
         [[_call(0, "a", "search", ""), _call(1, "b", "lookup", None)],
          [_call(1, None, None, '{"k":2'), _call(0, None, None, '{"q":"x"}')], [_call(1, "", "", "}")]],

@@ -285,16 +285,21 @@ class Completion:
         """
         if self._at_once:
             return None  # a message that was not streamed has its calls whole
+        same = next((call for call in self.calls if call.id == piece.id), None) if piece.id else None
         if piece.index is not None:
             known = self._places.get(piece.index)
+            if same is not None and known is not None and known.id != piece.id and not function.name:
+                return same
         elif piece.id:
-            return next((call for call in self.calls if call.id == piece.id), None)
+            return same
         else:
             known = self.calls[-1] if self.calls else None
         if known is None or not (function.name and known.name) or piece.id == known.id:
             return known  # an id alone begins none: vLLM made up one for each piece
-        if piece.id or function.name != known.name:
+        if function.name != known.name:
             return None
+        if piece.id:  # also beside the name: what has begun has to end first
+            return known if known.raw.strip() and not known.is_whole else None
         return None if function.arguments and known.is_whole else known
 
     def _whole(self, body: bytes, url: str) -> list[Event]:

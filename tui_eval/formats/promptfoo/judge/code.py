@@ -120,7 +120,7 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
     response: dict[str, Any] = {}
     metadata = metadata_of(evidence)
     if reply is not None:
-        raw = reply.raw or (reply.text if _of_echo(case) else None)
+        raw = reply.text if reply.raw is None and _of_echo(case) else reply.raw
         response = {
             "output": _output_of(reply, evidence),
             "cost": evidence.cost if reply.cost is None else reply.cost,
