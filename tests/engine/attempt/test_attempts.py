@@ -19,7 +19,7 @@ from tui_eval.engine.attempt.attempt_state import Running
 from tui_eval.engine.wants import wants
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Attempt
+from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.reports import results
 from tui_eval.reports.run_comparison import compare
 from tui_eval.store.reader import RunReader
@@ -274,6 +274,31 @@ async def test_a_judge_that_does_not_answer_is_an_error_in_plain_words(
         "the judge did not answer: no answer from"
     )
     assert [verdict.passed for verdict in attempt.verdicts] == [None, True]
+
+
+async def test_what_a_judge_took_for_no_answer_counts(
+    project: Callable[..., Path], server: NeuroSanServer
+) -> None:
+    parts = [
+        {
+            "choices": [{"index": 0, "delta": {"content": "{"}}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 1},
+        },
+        {"error": {"message": "overloaded"}},
+    ]
+    raw = "".join(f"data: {json.dumps(part)}\n\n" for part in parts).encode()
+    planned = Planned(raw=raw, headers={"Content-Type": "text/event-stream"})
+    with OpenAIServer(planned) as model:
+        root = project(
+            config=f"agents:\n  neuro-san: {{type: neuro-san, url: '{server.url}'}}\nrun: {{retries: 0}}\n"
+            f"judge: {{type: openai, base_url: '{model.base}', model: m}}\nprices: {{m: {{input: 1, output: 1}}}}\n"
+        )
+        (root / "suite.yaml").unlink()
+        (root / "net.hocon").write_text(NETWORK.format(more="", tests='gist: "kind"'))
+        _, reader = await go(root)
+        attempt = only(reader)
+    assert attempt.outcome == "error" and attempt.message.startswith("the judge did not answer")
+    assert attempt.judging == JudgeUse(1, Usage(9, 1), pytest.approx(10 / 1e6))
 
 
 async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Callable[..., Path]) -> None:
