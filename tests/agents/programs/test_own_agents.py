@@ -527,6 +527,14 @@ async def test_templates_in_an_address(template: str, query: dict[str, str]) -> 
         ('{"n": "{{turn}}", "m": "{{n}}{{yes}}"}', '{"n": "1", "m": "5true"}'),
         ('{"n": "{{ n }}", "m": "{{yes}}", "f": 1e3}', '{"n": "5", "m": "true", "f": 1e3}'),
         ('{"{{who}}": "{{prompt}}", "n": "{{n}}"}', '{"me":"say \\"hi\\"","n":"5"}'),
+        ('{"n": {{n}}, "q": "{{prompt}}!"}', '{"n": 5, "q": "say \\"hi\\"!"}'),
+        (
+            '{"q": {{prompt | dump}}, "p": "\\"{{prompt}}\\""}',
+            '{"q": "say \\"hi\\"", "p": "\\"say \\"hi\\"\\""}',
+        ),
+        ("[{{yes}}, \"{{ prompt | replace('\"', '\\\\\"') }}\"]", '[true, "say \\"hi\\""]'),
+        ("{ {{prompt}} }", '{ say "hi" }'),
+        ("{{prompt}}", 'say "hi"'),
     ],
 )
 async def test_what_stands_in_quotes_in_a_json_text_stays_a_text(

@@ -52,6 +52,8 @@ _BEGINS, _ENDS = "\ufdd0", "\ufdd1"
 """Stand around what was printed, characters that are none in any text."""
 _MARKS = re.compile(f"([{_BEGINS}{_ENDS}])")
 _NO_MARKS = dict.fromkeys(map(ord, _BEGINS + _ENDS))
+_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
+"""A quote of JSON that begins or ends a text."""
 _QUERY = re.compile(r"[\w.~%+\[\]-]+=[^\s#]*\Z")
 """Names with values, as they stand in an address."""
 _EVENT = re.compile(r"\s*(?:data|event|id|retry)?:")
@@ -93,6 +95,30 @@ def _json_text(template: str, body: Any, values: dict[str, Any]) -> str:
         if decode(text) == meant:
             return text
     return encode(meant).decode()
+
+
+def _nearly_json(template: str, values: dict[str, Any]) -> str:
+    """A text with templates filled in. Where it is to be JSON (`{"all": {{ messages | dump }}, "q": "{{ prompt }}"}`),
+    what is printed within quotes is written as JSON has it."""
+    plain = _printed(template, values)
+    if plain.lstrip()[:1] not in ("{", "["):
+        return plain
+    marked = _PRINTED.sub(
+        lambda found: found[0] if "\\" in found[0] else f"{_BEGINS}{found[0]}{_ENDS}", template
+    )
+    depth, quoted, text = 0, False, ""
+    for piece in _MARKS.split(_printed(marked, values)):
+        if piece in (_BEGINS, _ENDS):
+            depth += 1 if piece == _BEGINS else -1
+        elif depth > 0 and quoted:
+            text += encode(piece).decode()[1:-1]
+        else:
+            text += piece
+            quoted ^= len(_QUOTE.findall(piece)) % 2 == 1
+    with suppress(ValueError):
+        decode(text)
+        return text
+    return plain
 
 
 def _texts_filled(value: Any, values: dict[str, Any]) -> Any:
@@ -427,6 +453,8 @@ class HttpSession(RememberingSession):
             body = _json_text(str(agent.body), agent.json, values)
         else:
             body = standard if agent.body is None else _filled(agent.body, values)
+            if isinstance(agent.body, str) and isinstance(body, str):
+                body = _nearly_json(agent.body, values)
         if isinstance(body, str):
             return url, headers, body.encode("utf-8", "replace")
         return url, headers, None if body is None else encode(body)
