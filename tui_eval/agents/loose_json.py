@@ -115,10 +115,11 @@ def unread_metadata(text: str, facts: Collection[str]) -> str:
         return ""
     last = blocks[-1]
     label, block = last[1].lower(), last[2].strip()
-    if not block.startswith(("{", "[") if label.startswith("json") else "{") or (
-        label and label[:4] != "json"
-    ):
+    if label and label[:4] != "json":
         return ""
+    named = block.startswith(("{", "[")) and any(fact in block for fact in facts)
+    if not named and not (block.startswith("{") if label else re.match(r"\{\s*[\"']", block)):
+        return ""  # data, or code
     if not text[last.end() :].strip():
         return block
     try:

@@ -410,6 +410,8 @@ NONE_MEANT = (
     'Do:\n```json\n{"a": 1}\n```\nthen go',
     "```python\n{}\n```",
     "a\n```\n[1]\n```",
+    "a\n```json\n[1, 2]\n```",
+    "a\n```\n{ return x; }\n```",
 )
 
 
