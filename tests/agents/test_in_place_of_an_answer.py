@@ -22,7 +22,7 @@ from tui_eval.agents.models.finish_reasons import failure, silence
 from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import ToolCall, ToolResult, UsageReport
-from tui_eval.model import Reply
+from tui_eval.model import Reply, Usage
 
 
 class Gateway(Server):
@@ -779,6 +779,15 @@ async def test_what_is_no_answer_was_paid_for_all_the_same(server: Gateway, form
     (told,) = [event for event in events if isinstance(event, UsageReport)]
     assert (told.usage.input_tokens, told.usage.output_tokens) == (7000, output)
     assert told.cost == pytest.approx((7000 + output) / 1e6)
+
+
+@pytest.mark.parametrize("last", [{"error": "it broke"}, {"status": "error"}, {"text": "elsewhere"}])
+async def test_what_a_stream_took_that_is_no_answer_counts(server: Gateway, last: dict[str, Any]) -> None:
+    told = {"usage": {"input_tokens": 7, "output_tokens": 2}, "cost": 0.5}
+    for parts in ([told, last], [{**last, **told}, {}]):
+        with pytest.raises(AgentError) as caught:
+            await asked(server, "http", streamed(*parts), reply="json.d")
+        assert caught.value.spent == UsageReport(Usage(7, 2), 0.5)
 
 
 async def test_ollama_says_that_an_answer_was_cut_off(server: Gateway) -> None:

@@ -31,12 +31,12 @@ from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.http.json_reply import MISSING, Paths, at_path, failure, read_reply
+from tui_eval.agents.http.json_reply import MISSING, Paths, at_path, failure, read_reply, spent_for
 from tui_eval.agents.loose_json import broken_object, decode, encode, one_line, text_of
 from tui_eval.agents.programs.command import turn_body
 from tui_eval.agents.promptfoo.provider_response import prompt_of
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Event, Finished, TextDelta
+from tui_eval.events import Event, Finished, TextDelta, UsageReport
 from tui_eval.model import Reply
 
 KNOWN = frozenset({"url", "method", "headers", "body", "reply", "metadata", "tool_calls", "usage"})
@@ -266,6 +266,7 @@ class HttpSession(RememberingSession):
             if call.unreported and call.status is not None:
                 yield call.exchanged("failed")
             error.answer = error.answer or "".join(parts) or call.heard
+            error.spent = error.spent or self._spent("".join(parts), call.headers.get("content-type", ""))
             raise
         finally:
             await call.close()
@@ -383,7 +384,29 @@ class HttpSession(RememberingSession):
                 said=one_line(events[0], 120),
                 place=paths.reply,
             )
-        whole: dict[str, Any] = {"reply": "".join(texts)}
+        whole = {"reply": "".join(texts), **self._facts(values)}
+        calls: dict[Any, Any] = {}
+        for value in values:
+            listed = _at(value, paths.tool_calls or "tool_calls")
+            for call in listed if isinstance(listed, list) else [listed] if listed else []:
+                # By their ids: the last event may have all of them once more, and another what came of one.
+                known = call.get("id") if isinstance(call, dict) else None
+                key = known if isinstance(known, str) else len(calls)
+                calls[key] = {**calls[key], **call} if key in calls else call
+        whole["tool_calls"] = list(calls.values())
+        return read_reply(whole, turn, Paths())
+
+    def _spent(self, text: str, kind: str) -> UsageReport | None:
+        """What the events of a stream that is no answer say that it took."""
+        if not _is_stream(kind, text):
+            return None
+        data = http_call.all_data(f"{text}\n\n".encode())
+        return spent_for(self._facts([_json(one) for one in data]), Paths())
+
+    def _facts(self, values: list[Any]) -> dict[str, Any]:
+        """What the events of a stream say beside the reply: of the same, the last one counts."""
+        paths = self.agent.paths
+        whole: dict[str, Any] = {}
         for name, path in (("metadata", paths.metadata), ("usage", paths.usage)):
             for value in values:
                 if isinstance(one := _at(value, path or name), dict):
@@ -395,16 +418,7 @@ class HttpSession(RememberingSession):
             whole[name] = next(
                 (one for value in reversed(values) if (one := _at(value, name)) is not None), None
             )
-        calls: dict[Any, Any] = {}
-        for value in values:
-            listed = _at(value, paths.tool_calls or "tool_calls")
-            for call in listed if isinstance(listed, list) else [listed] if listed else []:
-                # By their ids: the last event may have all of them once more, and another what came of one.
-                known = call.get("id") if isinstance(call, dict) else None
-                key = known if isinstance(known, str) else len(calls)
-                calls[key] = {**calls[key], **call} if key in calls else call
-        whole["tool_calls"] = list(calls.values())
-        return read_reply(whole, turn, Paths())
+        return whole
 
     def _check_end(self, events: list[str], values: list[Any], found: list[Any]) -> None:
         """Raises `AgentError` where a stream says that it failed, or breaks off in an event. What goes wrong before more

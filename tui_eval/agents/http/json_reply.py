@@ -68,13 +68,16 @@ def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tu
     try:
         return _read(value, turn, paths, rows)
     except AgentError as error:
-        usage = _usage_of(
-            _part(value, paths.usage, "usage"), _beside(value) if isinstance(value, dict) else {}
-        )
-        cost = figures.amount(value.get("cost"), "cost") if isinstance(value, dict) else None
-        if usage is not None or cost is not None:
-            error.spent = UsageReport(usage or Usage(), cost)
+        error.spent = error.spent or spent_for(value, paths)
         raise
+
+
+def spent_for(value: Any, paths: Paths) -> UsageReport | None:
+    """What an answer says that it took, whatever it is; None where it says nothing of that."""
+    beside = _beside(value) if isinstance(value, dict) else {}
+    usage = _usage_of(_part(value, paths.usage, "usage"), beside)
+    cost = figures.amount(value.get("cost"), "cost") if isinstance(value, dict) else None
+    return None if usage is None and cost is None else UsageReport(usage or Usage(), cost)
 
 
 def _read(value: Any, turn: int, paths: Paths, rows: bool) -> tuple[list[Event], Reply]:
