@@ -213,14 +213,15 @@ test_cases:
 
 
 @asynccontextmanager
-async def folder_on(root: Path):
-    """Two suites in a folder and one beside it, all of which ran once."""
+async def folder_on(root: Path, more: str = ""):
+    """Two suites in a folder and one beside it, all of which ran once; `more` of their agent's entry."""
     for name in ("shop/one.yaml", "shop/two.yaml", "else.yaml"):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(FOLDER)
     (root / "my_agent.py").write_text(AGENT)
     (root / "words.py").write_text(WORDS)
-    (root / "tui_eval.yaml").write_text("agents: {helper: {type: python, function: 'my_agent.py:answer'}}\n")
+    entry = f"{{type: python, function: 'my_agent.py:answer'{more}}}"
+    (root / "tui_eval.yaml").write_text(f"agents: {{helper: {entry}}}\n")
     client = EngineClient(root)
     try:
         async with running_app(root, engine=client, trust=True) as (app, pilot):
@@ -283,9 +284,11 @@ async def test_below_a_folder_a_saved_agent_runs_what_did_not_pass(tmp_path: Pat
 
 
 @pytest.mark.real
-async def test_a_files_line_and_another_question(tmp_path: Path) -> None:
-    """A case that is asked something else is asked, not judged by the answer to what was asked before."""
-    async with folder_on(tmp_path) as (app, pilot):
+@pytest.mark.parametrize("more", ["", ", model: m1"])
+async def test_a_files_line_and_another_question(tmp_path: Path, more: str) -> None:
+    """A case that is asked something else is asked, not judged by the answer to what was asked before. Also where only
+    the agent's entry names the model: it was said that nothing has to be run."""
+    async with folder_on(tmp_path, more) as (app, pilot):
         await watch_line(app, pilot, "shop/one.yaml")
         assert "watch: one.yaml" in screen_text(app)
         first = app.state.run.info.id

@@ -18,7 +18,6 @@ from tui_eval.guard.secrets import MASK
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case
 from tui_eval.store import case_state
-from tui_eval.store.case_state import Column
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError, is_alive
@@ -422,7 +421,7 @@ class WatchController:
             row
             for case_id, columns in todo.changed.items()
             for row in entries_of(by_id[case_id], self.state)
-            if not columns or Column(row.agent, row.model or "") in columns
+            if not columns or row.whom in columns
         ]
 
     def _ask(self, rows: Sequence[CaseRow]) -> None:
@@ -437,7 +436,7 @@ class WatchController:
             return
         rows, last = self._rows_to_ask(todo), item.last_of(pointer.agent, pointer.model)
         if self._one_column and last is not None:
-            rows = [row for row in rows if Column(row.agent, row.model or "") == case_state.column_of(last)]
+            rows = [row for row in rows if row.whom == case_state.column_of(last)]
         if self.mode == "judge" and rows:
             self._ask(rows)
         elif self.mode == "judge" and not item.history and not self._rows_of(pointer):

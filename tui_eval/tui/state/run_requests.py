@@ -355,7 +355,7 @@ def part_of_front(state: AppState, request: RunRequest, entries: Sequence[CaseRo
 def _asked_later(state: AppState, entry: CaseRow) -> bool:
     """Whether the newest result of a row is of a run begun after the one in front, and not of that."""
     group, item = state.group, state.by_id.get(entry.case_id)
-    whom = entry.agent or None, entry.answered or entry.model or None
+    whom = entry.agent or None, entry.whom.model or None
     last = item.last_of(*whom) if item is not None else None
     if group is None or last is None or group.find_run(entry.run_id) or group.find_run(last.run_id):
         return False

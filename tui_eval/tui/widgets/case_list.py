@@ -713,5 +713,4 @@ def _nearest(old: list[TreeLine], cursor: int, tree: Tree) -> int:
 def _in_other_columns(old: CaseRow, tree: Tree) -> list[CaseRow]:
     """The rows that a case has now that it is asked in more columns, or fewer; first that of whom this one is of."""
     rows = [row for row in tree.shown if row.case_id == old.case_id and row.columns != old.columns]
-    whom = old.agent, old.answered or old.model
-    return sorted(rows, key=lambda row: (row.agent, row.answered or row.model) != whom)
+    return sorted(rows, key=lambda row: row.whom != old.whom)

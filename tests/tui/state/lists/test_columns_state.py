@@ -14,7 +14,7 @@ from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_details import describe
 from tui_eval.tui.state.lists.case_sources import SuiteCases
 from tui_eval.tui.state.lists.case_tree import View, build
-from tui_eval.tui.state.lists.entries import failing, not_passed, subject, suite_entries
+from tui_eval.tui.state.lists.entries import failing, meant, not_passed, subject, suite_entries
 from tui_eval.tui.state.lists.filtering import parse, values_of
 from tui_eval.tui.state.runs.run_estimate import Who
 from tui_eval.tui.state.runs.run_group import RunGroup
@@ -246,6 +246,7 @@ def test_a_row_of_suites_points_at_the_column_that_its_run_in_front_has(
     row = suite_entries(state)[0]
     pointer = SuiteCases(state).pointer_of(row)
     assert (pointer.agent, pointer.model, pointer.run_id) == ("bot", "m1", "r050")
+    assert meant(row, pointer), "r in the Case screen runs it"
     assert not row.column and row.model == (of_suite or "")  # one column of the suites, whoever answered
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from tui_eval.model import Case
+from tui_eval.store.case_state import Column
 from tui_eval.store.notes import HumanNote
 
 
@@ -84,6 +85,11 @@ class CaseRow(Struct, eq=False):
     def of_test(self) -> tuple[str, str]:
         """Its suite, and which of its tests it is a row of."""
         return self.suite, self.test or self.name
+
+    @property
+    def whom(self) -> Column:
+        """The agent and the model that answered, else those that are asked: its column in the runs."""
+        return Column(self.agent, self.answered or self.model)
 
     @property
     def columns(self) -> int:

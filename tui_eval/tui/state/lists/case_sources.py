@@ -74,8 +74,7 @@ class SuiteCases:
         """The case in the run that made its outcome, in the column that stands for it."""
         state = self._state
         if entry.run_id:
-            model = entry.answered or entry.model or None
-            return CasePointer(entry.case_id, entry.agent or None, model, entry.run_id)
+            return CasePointer(entry.case_id, entry.agent or None, entry.whom.model or None, entry.run_id)
         item = state.by_id.get(entry.case_id)
         last = item.last_of(entry.agent, entry.model) if item else None
         if last is None:

@@ -234,7 +234,7 @@ def subject(entry: CaseRow, *, differs: bool = False) -> Subject:
             entry.detail,
             entry.variant,
             entry.agent,
-            entry.answered or entry.model,
+            entry.whom.model,
             entry.suite,
             entry.status,
             title_of(entry.format),
@@ -256,7 +256,7 @@ def subject(entry: CaseRow, *, differs: bool = False) -> Subject:
         entry.suite,
         entry.format,
         entry.agent,
-        entry.answered or entry.model,
+        entry.whom.model,
         (case.prompt or "") if case else "",
         tags,
         text,
@@ -301,7 +301,7 @@ def meant(entry: CaseRow, pointer: CasePointer) -> bool:
     return (
         entry.case_id == pointer.case_id
         and (not pointer.agent or not entry.agent or entry.agent == pointer.agent)
-        and (not pointer.model or not entry.model or entry.model == pointer.model)
+        and (not pointer.model or not entry.model or pointer.model in (entry.model, entry.answered))
     )
 
 

@@ -256,7 +256,7 @@ def values_of(entries: Iterable[CaseRow], saved: Iterable[str] = ()) -> dict[str
     """What may follow each key, by key; under the empty key what may stand alone."""
     found: dict[str, dict[str, None]] = {key: {} for key in ("agent", "model", "suite", "tag", "format")}
     for _, entry in zip(range(MOST_ENTRIES), entries, strict=False):
-        said = (entry.agent, entry.answered or entry.model, entry.suite, entry.format)
+        said = (entry.agent, entry.whom.model, entry.suite, entry.format)
         for key, value in zip(("agent", "model", "suite", "format"), said, strict=True):
             if value:
                 found[key].setdefault(value)
