@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from tui_eval import causes
 from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import fact_first
+from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.models.finish_reasons import failure, silence
 from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import ToolCall, ToolResult, UsageReport
+from tui_eval.events import TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.model import Reply, Usage
 
 
@@ -634,6 +635,28 @@ async def test_a_stream_of_events_is_one_whatever_its_type_says(server: Gateway,
         await asked(server, "http", _typed(streamed(*parts), kind))
     with pytest.raises(AgentError, match="it broke"):
         await asked(server, "http", _typed(streamed({"d": "x"}, {"error": "it broke"}), kind), reply="json.d")
+
+
+async def test_the_events_of_a_stream_are_not_shown_however_they_arrive(
+    server: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = HttpCall.chunks
+
+    async def cut(call: HttpCall) -> AsyncIterator[bytes]:
+        async for chunk in whole(call):
+            for at in range(0, len(chunk), 2):
+                yield chunk[at : at + 2]
+
+    monkeypatch.setattr(HttpCall, "chunks", cut)
+    words = Planned(raw=b"data, and words", headers={"Content-Type": "text/plain"})
+    short = Planned(raw=b"yes", headers={"Content-Type": "text/plain"})
+    plan = [_typed(streamed(delta("pass"), delta("word", "stop")), "text/plain"), words, short]
+    for planned, shown in zip(plan, ("password", "data, and words", "yes"), strict=True):
+        server.plan.append(planned)
+        it = agent("http", url=server.url)
+        events, (reply,) = await talk(it, "x")
+        await it.close()
+        assert "".join(one.text for one in events if isinstance(one, TextDelta)) == reply.text == shown
 
 
 async def test_words_that_begin_as_an_event_are_words(server: Gateway) -> None:

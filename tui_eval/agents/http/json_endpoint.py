@@ -247,13 +247,17 @@ class HttpSession(RememberingSession):
             async for event in call.open():
                 yield event
             if call.headers.get("content-type", "").startswith("text/plain") and agent.paths.reply is None:
-                # Plain text can be shown as it comes; JSON only when it is whole.
-                streamed = True
+                # Plain text can be shown as it comes; JSON only when it is whole, and events, whose name comes first.
+                begun = False
                 decoder = codecs.getincrementaldecoder(_charset(call))("replace")
                 async for chunk in call.chunks():
                     piece = decoder.decode(chunk)
-                    streamed = streamed and bool(parts or not _EVENT.match(piece))
                     parts.append(piece)
+                    if not begun:
+                        piece = "".join(parts)
+                        if len(piece.lstrip()) < len("event:"):
+                            continue
+                        begun, streamed = True, not _EVENT.match(piece)
                     if piece and streamed:
                         yield TextDelta(piece)
             else:
