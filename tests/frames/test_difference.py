@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.difference import align
+from tui_eval.frames.queries import gives_expected
 from tui_eval.frames.sql import SqlResult
 from tui_eval.frames.sql import rows as records
 from tui_eval.frames.typed_columns import frame_of
@@ -319,3 +320,15 @@ def test_a_frame_of_many_rows_says_what_their_verdict_did(expected: pl.Series, a
     assert told == known
     assert compare(kept, wanted).passed == compare(rows, wanted).passed
     assert repr(records(SqlResult(["v"], kept), finite=False)) == repr(rows)
+
+
+def test_expected_rows_of_a_backend_say_in_a_frame_what_their_verdict_did() -> None:
+    """No database's type makes its dates texts: a day is its midnight, as it was for the verdict."""
+    said: list[dict[str, Any]] = [{"d": None, "m": 1}, {"d": "2024-01-05T00:00:00", "m": "x"}]
+    given: list[dict[str, Any]] = [{"d": None, "m": 1}, {"d": "2024-01-05", "m": "x"}]
+    kept = pl.read_ipc(frame_of(said, expected=True).write_ipc(None).getvalue())
+    for answer, wanted in ((given, said), (given, kept), (frame_of(given), kept)):
+        assert compare(answer, wanted).passed
+        assert align(wanted, answer).same_cells().get_column("d").all()
+    own = SqlResult(["d", "m"], frame_of(said))
+    assert all(gives_expected(own, wanted, reference=True) for wanted in (said, kept))

@@ -392,11 +392,11 @@ def _by_reference(
 
 def _records(side: Any) -> list[dict[str, Any]] | None:
     """A side as the rows that nao would have been sent."""
-    if getattr(side, "frame", None) is not None:
-        from tui_eval.frames.sql import rows
+    from tui_eval.frames.sql import SqlResult, rows
 
+    if getattr(side, "frame", None) is not None:
         return rows(side)
-    return side.to_dicts() if hasattr(side, "to_dicts") else side
+    return rows(SqlResult(list(side.columns), side), finite=False) if hasattr(side, "to_dicts") else side
 
 
 def _frame(side: Any) -> Any:

@@ -7,6 +7,7 @@ Numbers are kept exact: integers and decimals as unscaled 64 or 128 bit integers
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -202,17 +203,22 @@ def _series_alike(cells: list[Any], kinds: set[type]) -> pl.Series | None:
     return pl.Series([None if cell is None else float(cell) for cell in cells], dtype=pl.Float64)
 
 
-def frame_of(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
+def frame_of(records: Sequence[dict[str, Any]], *, expected: bool = False) -> pl.DataFrame:
     """Rows as a frame that gives back each cell as it was: columns of several kinds, or of lists and objects, are held
-    as texts that say which (`as_cells`)."""
+    as texts that say which (`as_cells`). So are dates among those that are `expected`: no database's type makes these
+    texts, so that a day and its midnight are one."""
     columns: dict[str, pl.Series] = {}
     for name in column_names(records):
         cells = [row.get(name) for row in records]
         kinds = {type(cell) for cell in cells if cell is not None}
         series = _series_alike(cells, kinds)
-        columns[name] = (
-            pl.Series([mixed_text(cell) for cell in cells], dtype=pl.String) if series is None else series
-        )
+        if series is None:
+            texts = [mixed_text(cell) for cell in cells]
+            days = (at for at, cell in enumerate(cells) if cell is not None and moment(cell))
+            if expected and kinds == {str} and (day := next(days, None)) is not None:
+                texts[day] = f"{MARK}{json.dumps(cells[day])}"
+            series = pl.Series(texts, dtype=pl.String)
+        columns[name] = series
     return pl.DataFrame(columns)
 
 

@@ -710,7 +710,7 @@ def _whole(answer: RowsAnswer, result: SqlResult | None) -> dict[str, Any]:
     if result is not None:
         frames["expected"] = result.frame
     elif answer.expected:
-        frames["expected"] = frame_of(answer.expected)
+        frames["expected"] = frame_of(answer.expected, expected=True)
     if answer.rows:
         frames["actual"] = frame_of(answer.rows)
     return frames
