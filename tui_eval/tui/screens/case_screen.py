@@ -84,7 +84,7 @@ class CaseScreen(Place, inherit_bindings=False):
         self._notes = CaseNotes(self, services)
         self._sought = sought
         self._begin: Begin = begin
-        self._running = False
+        self._was_running = False
         """Whether what was read last was still being made: the transcript may stand in the place of an empty tab."""
         self._tabs = (TranscriptTab(sought), ToolsTab(), AssertionsTab(), DataTab(), RawTab(), HistoryTab())
         self._active = 0
@@ -242,7 +242,7 @@ class CaseScreen(Place, inherit_bindings=False):
         """Show what was read."""
         self._shown = set()
         self._words = ""
-        ended, self._running = self._running and not self.content.running, self.content.running
+        ended, self._was_running = self._was_running and not self.content.running, self.content.running
         tab = self._active
         if not keep or ended:
             self._to_what_there_is()

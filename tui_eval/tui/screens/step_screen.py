@@ -99,7 +99,7 @@ class StepScreen(Place, inherit_bindings=False):
         super().__init__()
         self.run_id = run_id
         self.pointer = pointer
-        self._name = name
+        self._case_name = name
         self.view = StepView()
         self._shown_turn = 0
         self._decided = 0
@@ -214,7 +214,7 @@ class StepScreen(Place, inherit_bindings=False):
         return f" of {turns}" if turns > 1 and self.view.waits <= turns else ""
 
     def _show_facts(self, style: str, words: str) -> None:
-        name = visible(self._name, newlines=False)
+        name = visible(self._case_name, newlines=False)
         run = self._run()
         case = next(iter(run.cases.values()), None) if run is not None else None
         column = column_of(case, name) if case is not None else ""
