@@ -103,14 +103,9 @@ def _nearly_json(template: str, values: dict[str, Any]) -> str:
     plain = _printed(template, values)
     if plain.lstrip()[:1] not in ("{", "["):
         return plain
-    marked = _PRINTED.sub(
-        lambda found: found[0] if "\\" in found[0] else f"{_BEGINS}{found[0]}{_ENDS}", template
-    )
-    depth, quoted, text = 0, False, ""
-    for piece in _MARKS.split(_printed(marked, values)):
-        if piece in (_BEGINS, _ENDS):
-            depth += 1 if piece == _BEGINS else -1
-        elif depth > 0 and quoted:
+    quoted, text = False, ""
+    for piece, is_value in _pieces(template, values, "\\"):
+        if is_value and quoted:
             text += encode(piece).decode()[1:-1]
         else:
             text += piece
@@ -119,6 +114,22 @@ def _nearly_json(template: str, values: dict[str, Any]) -> str:
         decode(text)
         return text
     return plain
+
+
+def _pieces(template: str, values: dict[str, Any], leave: str) -> list[tuple[str, bool]]:
+    """A text with templates filled in, in pieces, and whether each is what a value was printed as; what prints with `leave`
+    in it is a part of the text."""
+    marked = _PRINTED.sub(
+        lambda found: found[0] if leave in found[0] else f"{_BEGINS}{found[0]}{_ENDS}", template
+    )
+    pieces: list[tuple[str, bool]] = []
+    depth = 0
+    for piece in _MARKS.split(_printed(marked, values)):
+        if piece in (_BEGINS, _ENDS):
+            depth += 1 if piece == _BEGINS else -1
+        elif piece:
+            pieces.append((piece, depth > 0))
+    return pieces
 
 
 def _texts_filled(value: Any, values: dict[str, Any]) -> Any:
@@ -136,24 +147,20 @@ def _address(template: str, values: dict[str, Any]) -> str:
     """The address with templates filled in, so that what is asked stays in its place there (a `#` would end it)."""
     if "{{" not in template:
         return text_of(_filled(template, values))
-    marked = _PRINTED.sub(
-        lambda found: found[0] if "urlencode" in found[0] else f"{_BEGINS}{found[0]}{_ENDS}", template
-    )
-    rendered = _printed(marked, values)
-    if rendered == marked or "urlencode" in _PRINTED.sub("", template):  # who sees to it, does it alone
-        return rendered.translate(_NO_MARKS)
-    pieces, depth, address = _MARKS.split(rendered), 0, ""
-    for place, piece in enumerate(pieces):
-        if piece in (_BEGINS, _ENDS):
-            depth += 1 if piece == _BEGINS else -1
-        elif depth <= 0 or not _ORIGIN.match(address):
+    pieces = _pieces(template, values, "urlencode")
+    plain = "".join(piece for piece, _ in pieces)
+    if plain == template or "urlencode" in _PRINTED.sub("", template):  # who sees to it, does it alone
+        return plain
+    address = ""
+    for place, (piece, is_value) in enumerate(pieces, 1):
+        if not is_value or not _ORIGIN.match(address):
             address += piece  # its beginning up to the host is whatever it is
         elif "?" not in address:
             address += quote(piece, "/", errors="replace")
         else:
             # Alone it may be a whole query.
-            after = "".join(pieces[place + 1 :]).lstrip(_ENDS)[:1]
-            whole = address[-1] in "?&" and after in ("", "&", "#")
+            after, with_more = pieces[place] if place < len(pieces) else ("", False)
+            whole = address[-1] in "?&" and not with_more and after[:1] in ("", "&", "#")
             address += quote(piece, "=&%+" if whole and _QUERY.match(piece) else "", errors="replace")
     return address
 
