@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from tests.support.attempts import (
 )
 from tests.support.case_host import HostApp, host, loaded, screen_text, sees, until, write_run
 from tests.support.settling import rested
-from tui_eval.model import DataDetails
+from tui_eval.model import Attempt, DataDetails
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, RunState
@@ -359,44 +360,48 @@ async def test_many_turns_open_at_once(tmp_path: Path) -> None:
 # -- while it runs
 
 
-async def test_a_running_attempt_streams_and_then_shows_its_verdicts(tmp_path: Path) -> None:
-    attempt = text_failure()
-    folder = Store(tmp_path).create_folder("run1")
+def on_a_running(tmp_path: Path, attempt: Attempt) -> tuple[HostApp, RunWriter, int, Callable[[], list]]:
+    """The app on an attempt that runs, what writes it, its id, and what reads the run anew and says what changed."""
     info = RunInfo("run1", started_at=START)
-    writer = RunWriter(folder, info)
+    writer = RunWriter(Store(tmp_path).create_folder("run1"), info)
     (refs,) = writer.plan([PlannedCase(case_for(attempt), attempt.agent, attempt.model, 1, 1)])
     writer.started(refs[0], START)
     writer.flush()
-    view = RunView(info, folder)
+    view = RunView(info, writer.home)
 
     def read() -> list:
-        reader = RunReader(folder)
-        view.apply_cases(reader.cases())
-        rows = reader.changes(0)
+        with closing(RunReader(writer.home)) as reader:
+            view.apply_cases(reader.cases())
+            rows = reader.changes(0)
         view.apply_attempts(rows)
-        reader.close()
         return rows
 
     app = HostApp(tmp_path, [CasePointer(attempt.case_id, run_id="run1")])
     app.state.run = view
     read()
+    return app, writer, refs[0], read
+
+
+async def test_a_running_attempt_streams_and_then_shows_its_verdicts(tmp_path: Path) -> None:
+    attempt = text_failure()
+    app, writer, ref, read = on_a_running(tmp_path, attempt)
+    view = app.state.run
+    assert view is not None
     try:
         async with app.run_test(size=(80, 24)) as pilot:
             await sees(pilot, "● running")
             screen = app.case_screen
-            rows = [LiveRow(1, refs[0], "user", "", "A kettle broke.", "", "", START)]
-            rows += [
-                LiveRow(2 + n, refs[0], "assistant", "", f"word {n}\n", "", "", START) for n in range(60)
-            ]
+            rows = [LiveRow(1, ref, "user", "", "A kettle broke.", "", "", START)]
+            rows += [LiveRow(2 + n, ref, "assistant", "", f"word {n}\n", "", "", START) for n in range(60)]
             view.apply_live(rows)
-            app.screen.post_message(LiveText({refs[0]}))
+            app.screen.post_message(LiveText({ref}))
             await sees(pilot, "word 59")
             await pilot.press("t", "g")
-            view.apply_live([LiveRow(100, refs[0], "assistant", "", "the end", "", "", START)])
-            app.screen.post_message(LiveText({refs[0]}))
+            view.apply_live([LiveRow(100, ref, "assistant", "", "the end", "", "", START)])
+            app.screen.post_message(LiveText({ref}))
             await rested(pilot)
             assert "A kettle broke." in screen_text(app) and "the end" not in screen_text(app)
-            writer.done(refs[0], attempt)
+            writer.done(ref, attempt)
             writer.flush()
             app.screen.post_message(RunChanged(read()))
             await until(pilot, lambda: "✗ failed" in screen_text(app).splitlines()[0])
@@ -436,23 +441,7 @@ async def test_the_tab_that_was_open_comes_back_when_a_rerun_has_ended(
 ) -> None:
     """While it runs there are no verdicts, so that what it says stands in their place; unless that is wanted."""
     attempt = text_failure()
-    info = RunInfo("run1", started_at=START)
-    writer = RunWriter(Store(tmp_path).create_folder("run1"), info)
-    (refs,) = writer.plan([PlannedCase(case_for(attempt), attempt.agent, attempt.model, 1, 1)])
-    writer.started(refs[0], START)
-    writer.flush()
-    view = RunView(info, writer.home)
-
-    def read() -> list:
-        with closing(RunReader(writer.home)) as reader:
-            view.apply_cases(reader.cases())
-            rows = reader.changes(0)
-        view.apply_attempts(rows)
-        return rows
-
-    app = HostApp(tmp_path, [CasePointer(attempt.case_id, run_id="run1")])
-    app.state.run = view
-    read()
+    app, writer, ref, read = on_a_running(tmp_path, attempt)
     try:
         async with app.run_test(size=(80, 24)) as pilot:
             await sees(pilot, "● running")
@@ -460,7 +449,7 @@ async def test_the_tab_that_was_open_comes_back_when_a_rerun_has_ended(
             screen.services.memory.case_view = {"tab": 2}
             await pilot.press(*keys)
             assert screen.tab_shown == 0
-            writer.done(refs[0], attempt)
+            writer.done(ref, attempt)
             writer.flush()
             app.screen.post_message(RunChanged(read()))
             await until(pilot, lambda: "✗ failed" in screen_text(app).splitlines()[0])
