@@ -91,7 +91,9 @@ def split_metadata(text: str) -> tuple[str, dict[str, Any] | None]:
     if not text.rstrip().endswith("```"):
         return text, None
     starts = [match.start() for match in re.finditer(_OPENING, text)]
-    for start in reversed(starts):
+    # JSON has no line end within its strings, so no opening within an object: it is the last of them, or the last but
+    # one where the fence that closes it looks like another.
+    for start in reversed(starts[-2:]):
         match = re.compile(_FENCED).match(text, start)
         if match is None:
             continue

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.servers import JsonServer, Planned
 from tests.support.agents import agent, opened_in_pieces, services, talk
-from tui_eval.agents import AgentError, create
+from tui_eval.agents import AgentError, create, loose_json
 from tui_eval.agents.http.error_answers import explain, retry_after
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import READ_TIMEOUT, authorities_read_late
@@ -126,6 +126,16 @@ def test_metadata_at_the_end() -> None:
     assert split_metadata('a ```json\n{"x": 1}\n``` b') == ('a ```json\n{"x": 1}\n``` b', None)
     assert split_metadata("a\n```\n[1]\n```") == ("a\n```\n[1]\n```", None)
     assert split_metadata('```json\n{"x": 1}\n```\nthen\n```json\n{"y": 2}\n```\n')[1] == {"y": 2}
+
+
+def test_metadata_is_looked_for_twice_at_most_however_many_blocks_are_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(loose_json, "decode", lambda text: tried.append(text) or decode(text))
+    assert split_metadata("```json\n{" * 1000 + '"x": 1}\n```\n')[1] == {"x": 1}
+    assert split_metadata("```json\n{" * 1000 + "x}\n```\n")[1] is None
+    assert len(tried) <= 3
 
 
 def test_nothing_heavy_is_loaded_before_it_is_needed() -> None:
