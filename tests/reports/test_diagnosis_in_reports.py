@@ -13,6 +13,7 @@ from tui_eval.commands.recorded_runs import attempt_text
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Turn
 from tui_eval.reports.export import export
 from tui_eval.reports.rows_shown import rows_shown, table_lines
+from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
 from tui_eval.store.schema import RunInfo
@@ -106,6 +107,36 @@ def test_markdown_says_how_many_cases_it_shows_no_rows_of(tmp_path: Path) -> Non
     text = (tmp_path / "run.md").read_text()
     assert text.count(": rows</summary>") == 20
     assert "The rows of 33 more cases are not shown here; no cause was looked for in 3 of these." in text
+
+
+def test_markdown_of_many_cases_fits_into_a_comment(tmp_path: Path) -> None:
+    writer = RunWriter(Store(tmp_path).create_folder("run"), RunInfo(id="run", agents=["a"], started_at=1.0))
+    planned = [
+        PlannedCase(Case(f"t.yml::r{n}", f"row {n} " * 9, "t.yml", "nao", turns=[Turn("?")]), "a", None, 1, 1)
+        for n in range(1_600)
+    ]
+    for number, (ref,) in enumerate(writer.plan(planned)):
+        failed = wrong(f"t.yml::r{number}")
+        writer.done(ref, failed if number < 800 else Attempt(failed.case_id, 1, "passed", "a", score=1.0))
+    writer.close()
+    notes = Notes.beside(writer.folder)
+    for ref in range(1, 61):
+        notes.put(HumanNote("run", ref, f"t.yml::r{ref - 1}", "wrong", "not what was asked for " * 9, True))
+    reader = RunReader(Store(tmp_path).runs_folder / "run")
+    try:
+        export(reader, tmp_path / "run.md")
+    finally:
+        reader.close()
+    text = (tmp_path / "run.md").read_text()
+    assert 40_000 < len(text) < 65_536
+    failed, passed = (text.count(f"| a |  | {outcome} |") for outcome in ("failed", "passed"))
+    assert failed and passed
+    assert f"{800 - failed} more did not pass, not listed here: `tui-eval show run`." in text
+    assert f"{800 - passed} more passed, not listed here: `tui-eval show run`." in text
+    told = text.count(": rows</summary>")
+    assert 0 < told <= 20 and f"The rows of {800 - told} more cases are not shown here" in text
+    noted = text.count("not what was asked for")
+    assert 0 < noted < 60 * 9 and "more noted, not listed here: `tui-eval export run -o notes.csv`." in text
 
 
 def test_markdown_says_it_beside_the_reason(tmp_path: Path) -> None:

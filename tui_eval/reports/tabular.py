@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,8 @@ ColumnKey = tuple[str, str, str | None]
 
 
 def write_markdown(reader: RunReader, path: Path) -> None:
-    """Markdown for a pull request: the counts, a table of what did not pass, the rest folded."""
+    """Markdown for a pull request: the counts, a table of what did not pass, the rest folded; of each part as much as
+    lets all of it be a comment there."""
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in _markdown(reader))
 
@@ -137,33 +138,63 @@ def _markdown(reader: RunReader) -> Iterator[str]:
         yield from (f"{_text(info.note)}.", "")
     if passed < sums.cases:
         bad = (item for item in _summaries(reader, marks) if item.outcome != "passed")
-        yield from _did_not_pass(reader, info.id, bad)
+        yield from _did_not_pass(reader, info.id, bad, sums.cases - passed)
     if passed:
         yield f"<details><summary>{passed:,} passed</summary>"
         yield from ("", "| case | agent | model | outcome |", "|---|---|---|---|")
-        for item in _summaries(reader, marks):
-            if item.outcome == "passed":
-                name = _text(full_name(item.name, item.variant))
-                yield f"| {name} | {_column(item)} | {_outcome(item)} |"
+        good = (item for item in _summaries(reader, marks) if item.outcome == "passed")
+        rows = (
+            f"| {_text(full_name(item.name, item.variant))} | {_column(item)} | {_outcome(item)} |"
+            for item in good
+        )
+        kept = yield from _fitting(rows, _PASSED_ROOM)
+        yield from _others(passed - kept, "passed", f"tui-eval show {info.id}")
         yield from ("", "</details>")
-    yield from _noted(reader, marks)
+    yield from _noted(reader, info.id, marks)
 
 
-def _did_not_pass(reader: RunReader, run_id: str, bad: Iterable[CaseSummary]) -> Iterator[str]:
-    """The table of cases that did not pass, and the rows of the first of them."""
+def _fitting(rows: Iterable[str], room: int) -> Generator[str, None, int]:
+    """The first of the rows, as many as take so many characters; how many these were."""
+    kept = 0
+    for row in rows:
+        room -= len(row) + 1
+        if room < 0:
+            break
+        yield row
+        kept += 1
+    return kept
+
+
+def _others(count: int, what: str, command: str) -> Iterator[str]:
+    """The line below a table that not all rows fitted into."""
+    if count:
+        yield from ("", f"{count:,} more {what}, not listed here: `{command}`.")
+
+
+_FAILED_ROOM, _ROWS_ROOM, _PASSED_ROOM, _NOTES_ROOM = 28_000, 14_000, 10_000, 8_000
+"""Characters of the parts of a Markdown report. GitHub takes 65,536 in a comment, and refuses a longer one as a whole."""
+
+
+def _did_not_pass(reader: RunReader, run_id: str, bad: Iterable[CaseSummary], count: int) -> Iterator[str]:
+    """The table of the cases that did not pass (so many), and the rows of the first of them."""
     found, unread = _rows_of_cases(reader)
     yield from ("| case | agent | model | outcome | why |", "|---|---|---|---|---|")
-    folded: list[tuple[CaseSummary, RowsShown]] = []
-    for item in bad:
-        name = _text(full_name(item.name, item.variant))
-        yield f"| {name} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
-        shown = found.get(_key(item))
-        if shown is not None and (shown.table or shown.fault):
-            folded.append((item, shown))
+    told: list[CaseSummary] = []
+
+    def rows() -> Iterator[str]:
+        for item in bad:
+            name = _text(full_name(item.name, item.variant))
+            told.append(item)
+            yield f"| {name} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
+
+    kept = yield from _fitting(rows(), _FAILED_ROOM)
+    yield from _others(count - kept, "did not pass", f"tui-eval show {run_id}")
     yield ""
-    for item, shown in folded[:_MOST_TABLES]:
-        yield from _details(item, shown)
-    if rest := len(folded[_MOST_TABLES:]) + unread:
+    folded = {key: shown for key, shown in found.items() if shown.table or shown.fault}
+    with_rows = [item for item in told[:kept] if _key(item) in folded][:_MOST_TABLES]
+    details = ("\n".join(_details(item, folded[_key(item)])) for item in with_rows)
+    shown = yield from _fitting(details, _ROWS_ROOM)
+    if rest := len(folded) - shown + unread:
         others = "1 more case is" if rest == 1 else f"{rest:,} more cases are"
         words = f"; no cause was looked for in {unread:,} of these" if unread else ""
         yield f"The rows of {others} not shown here{words}. `tui-eval show {run_id} CASE` shows them."
@@ -240,11 +271,11 @@ def _why(item: CaseSummary, found: Mapping[ColumnKey, RowsShown]) -> str:
     return _text(clip(item.cause or item.message, 200)) + (f"<br>{_text(clip(line, 300))}" if line else "")
 
 
-def _noted(reader: RunReader, marks: Mapping[ColumnKey, str]) -> list[str]:
+def _noted(reader: RunReader, run_id: str, marks: Mapping[ColumnKey, str]) -> Iterator[str]:
     """What people noted on attempts of the run; nothing where they noted nothing."""
     notes = Notes.beside(reader.folder).of_run(reader.folder.name)
     if not notes:
-        return []
+        return
     rows = [
         f"| {_text(full_name(case.name, marks.get(_key(case), case.variant)))} | {_column(case)} | {row.attempt} | {row.outcome} "
         f"| {'★ ' if note.star else ''}{note.verdict or ''} | {_text(note.text)} |"
@@ -252,13 +283,11 @@ def _noted(reader: RunReader, marks: Mapping[ColumnKey, str]) -> list[str]:
         if (note := notes.get(row.id)) is not None
     ]
     if not rows:
-        return []
-    return [
-        "",
-        "| case | agent | model | attempt | outcome | a person says | note |",
-        "|---|---|---|---|---|---|---|",
-        *rows,
-    ]
+        return
+    yield from ("", "| case | agent | model | attempt | outcome | a person says | note |")
+    yield "|---|---|---|---|---|---|---|"
+    kept = yield from _fitting(rows, _NOTES_ROOM)
+    yield from _others(len(rows) - kept, "noted", f"tui-eval export {run_id} -o notes.csv")
 
 
 def _column(of: CaseSummary | StoredCase) -> str:
