@@ -154,7 +154,12 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
     sums = counted.sums
     passed, ended = sums.count("passed"), sums.ended
     low, high = wilson(passed, ended)
-    counts = [f"{passed:,} passed", f"{sums.count('failed'):,} failed", f"{sums.count('error'):,} errors"]
+    errors = sums.count("error")
+    counts = [
+        f"{passed:,} passed",
+        f"{sums.count('failed'):,} failed",
+        f"{errors:,} error{'s' * (errors != 1)}",
+    ]
     for outcome in ("cancelled", "skipped", None):
         number = sums.count(outcome)
         counts += [f"{number:,} {outcome or 'not run'}"] if number else []

@@ -80,6 +80,14 @@ async def test_a_case_that_its_file_has_lost_opens_that_file(editing: Editing) -
     assert editing.editor.opened == [("support.yaml", 0, [])]
 
 
+async def test_a_file_that_is_not_there_any_more_is_said_and_not_begun_anew(editing: Editing) -> None:
+    alone = editing.alone
+    alone.go_to(GREETS)
+    (alone.root / SUITE).unlink()
+    await editing.press("case.edit")
+    assert alone.said == f"{SUITE} is not there any more" and editing.editor.opened == []
+
+
 async def test_where_nothing_is_pointed_at_nothing_is_opened(editing: Editing) -> None:
     editing.alone.look_at(CasePointer("elsewhere.yaml::x"))
     await editing.press("case.edit")
