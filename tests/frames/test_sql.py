@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,21 @@ def test_every_type_becomes_rows(shop: DatabaseSpec) -> None:
         "h": 1, "d": 1.5, "i": "3 days", "t": "10:30:00", "l": "[1, 2]", "s": "{'a': 1}",
         "tz": "2024-01-05T08:00:00+00:00", "b": "ab", "e": "x", "bi": "101", "dt": "2024-01-05T00:00:00",
         "uh": 7, "n": None, "ut": 1, "m": "{a=1}", "v": "a", "f": 1.5, "bo": True,
-        "ts": "2024-01-05T10:11:12.5", "di": "infinity", "ti": "infinity", "nn": None,
+        "ts": "2024-01-05T10:11:12.500000", "di": "infinity", "ti": "infinity", "nn": None,
         "bn": 123456789012345678901234567890123456789012, "dup": 1, "dup_1": 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("clock", ["10:11:12", "10:11:12.5", "10:11:12.000250", "00:00:00.123456"])
+def test_a_fraction_of_a_second_has_the_digits_that_nao_sends(shop: DatabaseSpec, clock: str) -> None:
+    sql = f"""SELECT TIME '{clock}' AS t, TIMESTAMP '2024-01-05 {clock}' AS ts, TIMESTAMP_MS '2024-01-05 {clock}' AS ms,
+        TIMESTAMPTZ '2024-01-05 {clock}+00' AS tz, TIMESTAMP_NS '2024-01-05 10:11:12.1234567' AS ns"""
+    [row] = rows(execute(shop, sql))
+    at = datetime.fromisoformat(f"2024-01-05T{clock}")
+    milliseconds = at.replace(microsecond=at.microsecond // 1000 * 1000)
+    assert row == {
+        "t": at.time().isoformat(), "ts": at.isoformat(), "ms": milliseconds.isoformat(),
+        "tz": f"{at.isoformat()}+00:00", "ns": "2024-01-05T10:11:12.123456700",
     }  # fmt: skip
 
 

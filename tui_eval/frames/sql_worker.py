@@ -574,22 +574,35 @@ def distinct_names(names: list[str]) -> list[str]:
 
 
 def _shown(column: str, kind: str) -> str:
-    """A column as a frame can hold it, temporal ones in the spelling of nao's API."""
+    """A column as a frame can hold it, temporal ones in the spelling of nao's API: a fraction of a second has six
+    digits, nine where it has more."""
     if _held(kind):
         return column
     text = f"CAST({column} AS VARCHAR)"
-    moment, end = text, ""
-    if kind == "DATE":
-        written = f"{text} || 'T00:00:00'"
-    elif kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
-        written = f"replace({text}, ' ', 'T')"
-    elif kind == "TIMESTAMP WITH TIME ZONE":
-        moment, end = f"CAST(make_timestamp(epoch_us({column})) AS VARCHAR)", "+00:00"
-        written = f"replace({moment}, ' ', 'T') || '{end}'"
-    else:
+    if kind == "TIME":
+        whole = f"strftime(DATE '2000-01-01' + {column}, '%H:%M:%S.%f')"
+        return f"CASE WHEN {_FRACTION.format(column)} THEN {whole} ELSE {text} END"
+    moment, zone = column, ""
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        moment, zone = f"make_timestamp(epoch_us({column}))", "+00:00"
+    elif kind not in ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
         return text
-    before = f"replace({moment}, ' (BC)', '') || '{end} BC'"  # as PostgreSQL writes it
-    return f"CASE WHEN NOT isfinite({column}) THEN {text} WHEN {moment} LIKE '%(BC)%' THEN {before} ELSE {written} END"
+    spelled = f"CAST({moment} AS VARCHAR)"
+    cases = [
+        f"NOT isfinite({column}) THEN {text}",
+        # As PostgreSQL writes it.
+        f"{spelled} LIKE '%(BC)%' THEN replace({spelled}, ' (BC)', '') || '{zone} BC'",
+    ]
+    if kind == "TIMESTAMP_NS":
+        cases.append(f"nanosecond({column}) % 1000 <> 0 THEN strftime({column}, '{_MOMENT}%n')")
+    if kind != "DATE":
+        cases.append(f"{_FRACTION.format(moment)} THEN strftime({moment}, '{_MOMENT}%f{zone}')")
+    written = f"{spelled} || 'T00:00:00'" if kind == "DATE" else f"replace({spelled}, ' ', 'T') || '{zone}'"
+    return f"CASE {' '.join(f'WHEN {case}' for case in cases)} ELSE {written} END"
+
+
+_FRACTION = "microsecond({}) % 1000000 <> 0"
+_MOMENT = "%Y-%m-%dT%H:%M:%S."
 
 
 def _order(
