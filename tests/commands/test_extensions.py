@@ -91,6 +91,38 @@ def test_an_added_assertion_judges_in_every_format(extended: Path) -> None:
 
 
 @pytest.mark.real
+def test_not_turns_an_added_assertion_round_and_one_that_exits_ends_no_run(extended: Path) -> None:
+    tests = [
+        {
+            "description": f"{not_}{kind} {who}",
+            "vars": {"who": who},
+            "assert": [{"type": not_ + kind, "value": "Ada"}],
+        }
+        for kind in ("greets", "begins")
+        for not_ in ("", "not-")
+        for who in ("Ada", "Bob")
+    ]
+    exits = {"description": "leaves", "vars": {"who": "Ada"}, "assert": [{"type": "leaves"}]}
+    suite = {"prompts": ["{{who}}"], "providers": ["echo"], "tests": [exits, *tests]}
+    (extended / "promptfooconfig.yaml").write_text(json.dumps(suite), "utf-8")
+    done = tui_eval(extended, "run", "promptfooconfig.yaml", "-o", "out.json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    results = json.loads((extended / "out.json").read_text())["results"]
+    assert {r["name"]: (r["outcome"], r["score"]) for r in results} == {
+        "leaves": ("error", 0.0),
+        **{
+            f"{not_}{kind} {who}": ("passed", 1.0) if (who == "Ada") != bool(not_) else ("failed", 0.0)
+            for kind in ("greets", "begins")
+            for not_ in ("", "not-")
+            for who in ("Ada", "Bob")
+        },
+    }
+    reasons = {r["name"]: r["message"] for r in results}
+    assert reasons["not-greets Ada"] == "begins with Ada" and reasons["leaves"] == "leaves: SystemExit: 0"
+    assert reasons["not-begins Ada"] == "begins holds: said so"
+
+
+@pytest.mark.real
 def test_problems_of_an_added_format_have_their_place(extended: Path) -> None:
     (extended / "all.greet").write_text("Ada\n?why\n", "utf-8")
     done = tui_eval(extended, "check", "all.greet")

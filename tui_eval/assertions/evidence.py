@@ -316,7 +316,7 @@ def error(problem: BaseException) -> Evidence:
     if isinstance(known, Evidence):
         return known
     code = getattr(problem, "code", None)
-    if not isinstance(code, str):
+    if not isinstance(code, str) or isinstance(problem, SystemExit):
         return rule("crashed", f"{type(problem).__name__}: {' '.join(str(problem).split())}")
     said = getattr(problem, "said", None)
     return rule(code, " ".join((said if isinstance(said, str) else str(problem)).split()))

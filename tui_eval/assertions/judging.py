@@ -139,13 +139,21 @@ async def judge_one(
             return await verdict
     except (CannotJudge, NeedsTrust) as error:
         return error_verdict(assertion, str(error), [seen.error(error)])
-    except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # Polars panics with one that is no Exception
+    except BaseException as error:  # Polars panics with one that is no Exception, a library calls sys.exit()
+        if leaves(error):
+            raise
         text = " ".join(str(error).split())
         return error_verdict(
             assertion, f"{assertion.type}: {type(error).__name__}: {text}", [seen.error(error)]
         )
+
+
+def leaves(error: BaseException) -> bool:
+    """Whether an exception is the program's own end, by a signal (128 and its number): any other `SystemExit` is of code that
+    somebody brought, and must not end a run, with 0 least of all."""
+    return isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > 128
 
 
 def error_verdict(

@@ -292,9 +292,11 @@ def _ran(
     try:
         run_engine(_until_done(active, signals))
         number = signals.received
-    except SystemExit:
+    except SystemExit as left:
         again = f"; go on with: {_go_on(active.writer.folder, info)}" if keep else ""
         warn(f"left at once{', without ' + ', '.join(map(str, outputs)) if outputs else ''}{again}")
+        if not left.code:  # whoever said 0: not all of it ran
+            raise SystemExit(1) from left
         raise
     progress.finish()
     if active.writer.error:

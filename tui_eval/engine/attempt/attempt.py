@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tui_eval import vacuity
 from tui_eval.agents.base import AgentError
 from tui_eval.assertions.judge_input import Judgement
+from tui_eval.assertions.judging import leaves
 from tui_eval.config.project import ConfigError
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.attempt_state import Running
@@ -86,9 +87,11 @@ async def execute(
         failed = failure
         error, why = str(failure), evidence_of(failure)
         collector.failed(error, getattr(failure, "answer", ""))
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:
         # Endpoints, files and people's code break in ways no list foresees: the attempt errs, the run
         # goes on.
+        if leaves(failure):
+            raise
         error, why = reason_of(failure), evidence_of(failure)
         collector.failed(error)
     finally:

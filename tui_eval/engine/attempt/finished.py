@@ -30,14 +30,14 @@ class AttemptFailed(Exception):
         self.evidence = Evidence("agent", code, text=seen.cut(message), path=place, expected=limit)
 
 
-def reason_of(failure: Exception) -> str:
+def reason_of(failure: BaseException) -> str:
     """One line. Our own exceptions are one; those of templates and of promptfoo's suites are known by where
     they come from, since importing them costs each run 20 ms."""
     ours = type(failure).__module__.startswith("tui_eval.")
     return str(failure) if ours else f"{type(failure).__name__}: {failure}"
 
 
-def evidence_of(failure: Exception) -> list[Evidence]:
+def evidence_of(failure: BaseException) -> list[Evidence]:
     """What an attempt that ended with this exception rests on."""
     known = getattr(failure, "evidence", None)
     if isinstance(known, Evidence):
@@ -45,7 +45,7 @@ def evidence_of(failure: Exception) -> list[Evidence]:
     if isinstance(failure, NeedsTrust):
         return [seen.error(failure)]
     code = "bad-setting" if isinstance(failure, ConfigError) else getattr(failure, "code", None)
-    if not isinstance(code, str):
+    if not isinstance(code, str) or isinstance(failure, SystemExit):
         code = "agent-crashed"
     return [Evidence("agent", code, text=seen.cut(" ".join(reason_of(failure).split())))]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ class AssertionCall:
     ) -> Result:
         """Pass (1) or fail (0), inverted by `not-`, with the reason for either failure."""
         if holds != self.inverse:
-            return Result(
-                True, 1.0, PASSED, actual=self.text if actual is None else actual, evidence=evidence
-            )
+            seen_there = self.text if actual is None else actual
+            otherwise = "" if self.inverse else failed_inverse
+            return Result(True, 1.0, PASSED, actual=seen_there, evidence=evidence, otherwise=otherwise)
         reason = failed_inverse if self.inverse else failed
         return Result(False, 0.0, reason, actual=self.text if actual is None else actual, evidence=evidence)
 
@@ -80,6 +81,18 @@ class Result:
     evidence: list[Seen] | None = None
     parts: list[dict[str, Any]] | None = None
     forces_pass: bool = False
+    otherwise: str = ""
+    """Why it fails where `not-` turns a pass round."""
+
+
+def turned_round(result: Result, kind: str) -> Result:
+    """The opposite of what another package's check says of a type: `not-` is no matter of its own."""
+    if result.passed is None:
+        return result
+    score = min(1.0, max(0.0, 1 - result.score)) if math.isfinite(result.score) else float(not result.passed)
+    reason = PASSED if not result.passed else result.otherwise or f"{kind} holds: {result.reason}"
+    passed = not result.passed
+    return replace(result, passed=passed, score=score, reason=reason, evidence=None, parts=None)
 
 
 Check = Callable[[AssertionCall], "Result | Awaitable[Result]"]

@@ -22,7 +22,7 @@ from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import added_handler, clip_actual, error_verdict
 from tui_eval.formats.promptfoo.judge import expected_values, registry
-from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, turned_round
 from tui_eval.formats.promptfoo.judge.code import add_raised, add_values_of_file
 from tui_eval.formats.promptfoo.judge.judges import failed_there
 from tui_eval.formats.promptfoo.promptfoo_words import beside
@@ -56,7 +56,10 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
     kind, inverse = registry.split(assertion.type)
     unread_there = inverse and kind in registry.NOT_UNREAD_THERE
     inverse = inverse and not (unread_there and evidence.reference)
-    check = registry.check_for(kind) or added_handler("promptfoo", kind)
+    check = registry.check_for(kind)
+    turns = check is None and inverse
+    if check is None:
+        check, inverse = added_handler("promptfoo", kind), False
     if check is None:
         known = kind in registry.NOT_YET or kind in ("human", *registry.COLUMNS)
         code = "not-supported" if known or kind.startswith("promptfoo:redteam:") else "unknown-type"
@@ -100,6 +103,8 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
             raise
         result = failed
     result.score = figures.as_float(result.score)
+    if turns:
+        result = turned_round(result, kind)
     if unread_there and not evidence.reference:
         result.reason += " (turned round by `not-`; promptfoo ignores it here)"
     if from_script and result.passed is False and kind in _SCRIPTS and result.evidence:
