@@ -118,7 +118,7 @@ async def test_promptfoo_yaml(tmp_path: Path) -> None:
     await accepted(root)
     text = (root / "promptfooconfig.yaml").read_text()
     assert "# first" in text and "value: 'price'}   # sic" in text and "not-contains" not in text
-    assert "          the price is: 89 euros\n" in text and 'value: ["the", "euros"]' in text
+    assert "          the price is: 89 euros\n" in text and "value: [the, 'euros']" in text
 
 
 CSV = (

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date
-from math import isfinite
 from typing import Any, NamedTuple
 
 from tui_eval.model import Assertion, Case
 from tui_eval.yaml import yaml_lines
-from tui_eval.yaml.yaml_edit import EditError, FoundNode, YamlText, block, scalar
+from tui_eval.yaml.yaml_edit import EditError, FoundNode, YamlText, block, flow, scalar
 
 _MOST_FACTS = 3
 _LONGEST_FACT = 80
@@ -113,28 +111,6 @@ def indented(text: str, columns: int) -> str:
     return "".join(" " * columns + line if line.strip() else line for line in text.splitlines(keepends=True))
 
 
-def flow(value: Any) -> str:
-    """A value that a suite gave as one line of YAML, read back as the same.
-
-    Raises:
-        EditError: YAML has no such value.
-    """
-    if isinstance(value, str):
-        return scalar(value, QUOTED)
-    if isinstance(value, float):
-        text = repr(value) if isfinite(value) else f".{value!r}".replace(".-", "-.")
-        return text if "." in text else text.replace("e", ".0e")  # YAML 1.1 takes 1e+20 for a text
-    if value is None or isinstance(value, bool | int):
-        return scalar(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(flow, value)) + "]"
-    raise EditError(f"a value of the case is {type(value).__name__}, which cannot be written: edit the file")
-
-
 def keyed(values: Mapping[str, Any], columns: int) -> list[str]:
     """Lines of a block mapping; a text of several lines as a block of them."""
     space = " " * columns
@@ -196,13 +172,9 @@ def listed(document: YamlText, key: str) -> FoundNode:
 
 def with_item(text: str, document: YamlText, found: FoundNode, item: str) -> str:
     """The text of a suite with an item (a list of it alone, as a block) as the last of a list."""
-    last = found.node.value[-1]
     if found.node.flow_style:
-        return _in_brackets(text, document, last, item)
-    dash = text.rfind("-", 0, document.start(found.node.value[0]))
-    indent = dash - (text.rfind("\n", 0, dash) + 1)
-    gap = "\n" if "\n\n" in text[document.start(found.node.value[0]) : document.start(last)] else ""
-    return document.insert_after(found._replace(node=last), gap + indented(item, indent))
+        return document.checked_last(found, _in_brackets(text, document, found.node.value[-1], item))
+    return document.with_last(found, item)
 
 
 def _in_brackets(text: str, document: YamlText, last: Any, item: str) -> str:

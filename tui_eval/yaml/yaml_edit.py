@@ -1,14 +1,20 @@
 """Changing single values of a YAML text where they stand, so that comments and layout stay as they are.
 
 ruamel.yaml composes the text into nodes that know their places; only the characters of the changed node
-are replaced. Nothing is constructed, so nothing in a file is run or resolved.
+are replaced. Nothing is constructed, so nothing in a file is run or resolved. A change is read again before it is given:
+where it would touch anything but what was meant (a text that an alias stands for, a comment that becomes a value), it is
+refused.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import copy
+from datetime import date
+from functools import cache
+from math import isfinite
 from typing import Any, NamedTuple
 
 Path = tuple[str | int, ...]
@@ -40,7 +46,6 @@ class YamlText:
     """
 
     def __init__(self, text: str) -> None:
-        from ruamel.yaml import YAML
         from ruamel.yaml.error import YAMLError
 
         self.text = text
@@ -51,7 +56,7 @@ class YamlText:
         # The suites' reader takes tabs between tokens, ruamel's does not; places are the same with blanks.
         for attempt in (source, source.replace("\t", " ")) if "\t" in source else (source,):
             try:
-                self.root = YAML(typ="rt", pure=True).compose(attempt)
+                self.root = _yaml().compose(attempt)
                 return
             except (YAMLError, ValueError, RecursionError) as error:
                 problem = error
@@ -65,7 +70,7 @@ class YamlText:
         while waiting:
             found = waiting.pop()
             node = found.node
-            if node is None or id(node) in seen:
+            if node is None or _is_alias(node) or id(node) in seen:
                 continue
             seen.add(id(node))
             yield found
@@ -103,42 +108,84 @@ class YamlText:
         node = found.node
         if getattr(node, "anchor", None):
             raise EditError(f"line {found.line} has an anchor (&{node.anchor}) that others use")
-        start, end = self._span(node)
-        folded = getattr(node, "style", None) in ("|", ">") and isinstance(value, str)
-        if (isinstance(value, str) and "\n" in value and (folded or self._takes_block(found))) or folded:
+        as_many = node.id == "sequence" and isinstance(value, list) and len(value) == len(node.value)
+        if as_many and all(item.id == "scalar" and not item.anchor for item in node.value):
+            return self._items_replaced(found, value)
+        if _is_empty(node):
+            at = self._key_end(found.parent, found.place, found.line)
+            return self._checked(
+                found, f"{self.text[:at]} {scalar(value)}{self.text[at:]}", {found.path: _written(value)}
+            )
+        start, end = self._start(node), self._end(node)
+        blocked = getattr(node, "style", None) in ("|", ">")
+        ends_line = not self.text[end:].partition("\n")[0].strip()  # a comment would be a part of the block
+        if isinstance(value, str) and (blocked or ("\n" in value and ends_line and self._takes_block(found))):
             new = self._block(found, value)
         else:
             new = scalar(value, getattr(node, "style", None))
-        return self.text[:start] + new + self.text[end:]
+        return self._checked(found, self.text[:start] + new + self.text[end:], {found.path: _written(value)})
 
     def remove(self, found: FoundNode) -> str:
         """The text without this list item; a list that would be empty goes with its key.
 
         Raises:
-            EditError: it is no list item, or its list has no key.
+            EditError: it is no list item, its list has no key, or something else refers to it.
         """
         parent = found.parent
         if parent is None or parent.id != "sequence":
             raise EditError(f"line {found.line} is no item of a list")
+        if name := next((one for one in _anchors(found.node) if f"*{one}" in self.text), ""):
+            raise EditError(f"line {found.line} has an anchor (&{name}) that others use")
         if len(parent.value) == 1:
             return self._without_list(found)
-        if parent.flow_style:
-            items = parent.value
-            if found.place + 1 < len(items):
-                start, end = self._start(found.node), self._start(items[found.place + 1])
-            else:
-                start, end = self._span(items[found.place - 1])[1], self._span(found.node)[1]
-            return self.text[:start] + self.text[end:]
-        start = self.text.rfind("\n", 0, self._start(found.node)) + 1
-        return self.text[:start] + self.text[self._line_end(found.node) :]
+        gone = {found.path: _GONE}
+        start, end = self._start(found.node), self._end(found.node)
+        if not parent.flow_style:
+            start = self._line_start(self._dash(found))
+            return self._checked(found, self.text[:start] + self.text[self._line_end(found.node) :], gone)
+        if found.place + 1 < len(parent.value):
+            after = self.text.find(",", end) + 1
+            end = after + len(self.text[after:]) - len(self.text[after:].lstrip())
+        else:
+            start = self._end(parent.value[found.place - 1])
+        return self._checked(found, self.text[:start] + self.text[end:], gone)
 
-    def insert_after(self, found: FoundNode, item: str) -> str:
-        """The text with lines after a block node; `item` is whole lines."""
-        end = self._line_end(found.node)
+    def _items_replaced(self, found: FoundNode, values: list[Any]) -> str:
+        """The text with other items in a list of as many; those that stay are not touched."""
+        text = self
+        for index in reversed(range(len(values))):
+            item = text.at(*found.path, index)
+            if item is not None and item.node.value.replace("\a", "") != str(values[index]):
+                text = YamlText(text.replace(item, values[index]))
+        return text.text
+
+    def with_last(self, found: FoundNode, item: str) -> str:
+        """The text with one more item at the end of a block list; `item` is whole lines, from the column of its dash.
+
+        Raises:
+            EditError: it would touch something else.
+        """
+        first, last = found.node.value[0], found.node.value[-1]
+        dash = self._dash(FoundNode(found.path, first, found.line, found.node, 0))
+        column = dash - self._line_start(dash)
+        end = self._line_end(last)
         before = self.text[:end]
-        if before and not before.endswith("\n"):
-            before += "\n"
-        return before + item + self.text[end:]
+        gap = "\n" if "\n\n" in self.text[self._start(first) : self._start(last)] else ""
+        lines = "".join(
+            " " * column + line if line.strip() else line for line in item.splitlines(keepends=True)
+        )
+        new = before + ("\n" if before and not before.endswith("\n") else "") + gap + lines + self.text[end:]
+        return self.checked_last(found, new)
+
+    def checked_last(self, found: FoundNode, new: str) -> str:
+        """A text that was made of this one by adding an item to a list, if that is all that was done.
+
+        Raises:
+            EditError: something else would change, too.
+        """
+        if not _same(self.text, {}, new, {(*found.path, len(found.node.value)): _GONE}):
+            raise _touching(found.line)
+        return new
 
     def start(self, node: Any) -> int:
         """Where a node begins, in characters."""
@@ -146,8 +193,7 @@ class YamlText:
 
     def text_of(self, node: Any) -> str:
         """A node as the file writes it."""
-        start, end = self._span(node)
-        return self.text[start:end]
+        return self.text[self._start(node) : self._end(node)]
 
     def _without_list(self, found: FoundNode) -> str:
         owner = next((f for f in self.nodes() if f.node is found.parent), None)
@@ -155,46 +201,227 @@ class YamlText:
         if owner is None or holder is None or holder.id != "mapping":
             raise EditError(f"line {found.line} is the only item of its list")
         key = holder.value[owner.place][0]
-        if holder.flow_style or len(holder.value) == 1:
-            start, end = self._span(owner.node)
-            gap = "" if self.text[start - 1].isspace() or owner.node.flow_style else " "
-            return self.text[:start].rstrip() + (gap or " ") + "[]" + self.text[end:]
-        start = self.text.rfind("\n", 0, self._start(key)) + 1
-        if self.text[start : self._start(key)].strip():  # `- key:`: the dash must stay
-            begin, end = self._span(owner.node)
-            return self.text[:begin].rstrip() + " []" + self.text[end:]
-        return self.text[:start] + self.text[self._line_end(owner.node) :]
+        emptied = {owner.path: ("sequence", ())}
+        start, end = self._start(owner.node), self._end(owner.node)
+        if owner.node.flow_style and (holder.flow_style or len(holder.value) == 1):
+            return self._checked(found, f"{self.text[:start]}[]{self.text[end:]}", emptied)
+        line = self._line_start(self._start(key))
+        rest = self.text[self._line_end(owner.node) :]
+        # `- key:`: the dash must stay.
+        if len(holder.value) > 1 and not self.text[line : self._start(key)].strip():
+            return self._checked(found, self.text[:line] + rest, {owner.path: _GONE})
+        if owner.node.flow_style:
+            return self._checked(found, f"{self.text[:start]}[]{self.text[end:]}", emptied)
+        at, dash = self._key_end(holder, owner.place, found.line), self._line_start(self._dash(found))
+        return self._checked(found, f"{self.text[:at]} []{self.text[at:dash]}{rest}", emptied)
+
+    def _checked(self, found: FoundNode, new: str, changed: Mapping[Path, Any]) -> str:
+        """The new text, if it reads as this one but for the nodes that were to change.
+
+        Raises:
+            EditError: it does not.
+        """
+        if not _same(self.text, changed, new, {}):
+            raise _touching(found.line)
+        return new
 
     def _start(self, node: Any) -> int:
         return node.start_mark.index + self._shift
 
-    def _span(self, node: Any) -> tuple[int, int]:
+    def _end(self, node: Any) -> int:
+        """Behind the last character of a node; block collections, to the parser, end where the next token is."""
+        if node.id != "scalar" and not node.flow_style and node.value and not _is_alias(node):
+            return self._last(node)
         start, end = self._start(node), node.end_mark.index + self._shift
-        return start, start + len(self.text[start:end].rstrip())
-
-    def _line_end(self, node: Any) -> int:
-        end = self.text.find("\n", self._last(node))
-        return len(self.text) if end < 0 else end + 1
+        return start + len(self.text[start:end].rstrip())
 
     def _last(self, node: Any) -> int:
-        """Where the last character of a node stands; block collections end where the next token is."""
-        if node.id == "scalar" or node.flow_style or not node.value:
-            return self._span(node)[1]
+        """As `_end`; of a value that is not written, behind its key."""
+        if node.id == "scalar" or node.flow_style or not node.value or _is_alias(node):
+            return self._end(node)
         last = node.value[-1]
+        if node.id == "mapping" and _is_empty(last[1]):
+            return self._key_end(node, len(node.value) - 1, last[0].start_mark.line + 1)
         return self._last(last[1] if node.id == "mapping" else last)
+
+    def _key_end(self, parent: Any, place: int, line: int) -> int:
+        """Behind the colon of a key.
+
+        Raises:
+            EditError: it has none, or is no key.
+        """
+        key = parent.value[place][0] if parent is not None and parent.id == "mapping" else None
+        colon = _COLON.match(self.text, self._end(key)) if key is not None else None
+        if colon is None:
+            raise _touching(line)
+        return colon.end()
+
+    def _dash(self, found: FoundNode) -> int:
+        """Where the dash of an item of a block list stands: before it, or on a line of its own above.
+
+        Raises:
+            EditError: neither.
+        """
+        at = self._start(found.node)
+        line = self._line_start(at)
+        item = _DASH.fullmatch(self.text, line, at)
+        while item is None and line > 0:
+            end, line = line - 1, self._line_start(line - 1)
+            item = _LONE_DASH.fullmatch(self.text, line, end)
+            if item is None and self.text[line:end].strip() and self.text[line:end].lstrip()[0] != "#":
+                break
+        if item is None:
+            raise _touching(found.line)
+        return item.start("dash")
+
+    def _line_start(self, at: int) -> int:
+        return max(self.text.rfind("\n", 0, at) + 1, self._shift)
+
+    def _line_end(self, node: Any) -> int:
+        """Where the line after a node begins; empty lines that a block keeps (`|+`) are a part of it."""
+        end = self.text.find("\n", self._last(node))
+        deepest = node
+        while deepest.id != "scalar" and not deepest.flow_style and deepest.value and not _is_alias(deepest):
+            deepest = deepest.value[-1][1] if deepest.id == "mapping" else deepest.value[-1]
+        kept = deepest.id == "scalar" and deepest.style in ("|", ">")
+        if kept and "+" in self.text[self._start(deepest) :].partition("\n")[0].partition("#")[0]:
+            return deepest.end_mark.index + self._shift
+        return len(self.text) if end < 0 else end + 1
 
     def _takes_block(self, found: FoundNode) -> bool:
         return found.parent is not None and found.parent.id == "mapping" and not found.parent.flow_style
 
     def _block(self, found: FoundNode, value: str) -> str:
-        parent = found.parent
-        indent = (parent.value[found.place][0].start_mark.column if parent.id == "mapping" else 0) + 2
-        node = found.node
-        if getattr(node, "style", None) in ("|", ">"):
-            below = self.text[self._start(node) :].split("\n", 2)
-            if len(below) > 1 and below[1].strip():
-                indent = len(below[1]) - len(below[1].lstrip(" "))
-        return block(value, indent)
+        node, parent = found.node, found.parent
+        below = self.text[self._start(node) : self._end(node)].split("\n")[1:]
+        if getattr(node, "style", None) in ("|", ">") and (first := next(filter(str.strip, below), "")):
+            return block(value, len(first) - len(first.lstrip(" ")))
+        if parent is None or parent.id != "mapping":
+            return scalar(value, '"')
+        return block(value, parent.value[found.place][0].start_mark.column + 2)
+
+
+_COLON = re.compile(r"[ \t]*:")
+_DASH = re.compile(r"[ \t]*(?P<dash>-)[ \t]+(?:[&!]\S+[ \t]+)*")
+_LONE_DASH = re.compile(r"[ \t]*(?P<dash>-)[ \t]*(?:[&!]\S+[ \t]*)*(?:#.*)?")
+_ALIAS: Any = "alias"
+"""What stands in the place of the comment of a node that is an alias: a copy of its anchor's node where the alias is."""
+
+
+@cache
+def _composer() -> Any:
+    from ruamel.yaml.composer import Composer
+    from ruamel.yaml.events import AliasEvent
+
+    class Placed(Composer):
+        """Knows where aliases stand; the composer gives only the nodes of their anchors."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if not self.parser.check_event(AliasEvent):
+                return super().compose_node(parent, index)
+            event = self.parser.peek_event()
+            node = copy(super().compose_node(parent, index))
+            node.start_mark, node.end_mark, node.comment = event.start_mark, event.end_mark, _ALIAS
+            return node
+
+    return Placed
+
+
+def _yaml() -> Any:
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="rt", pure=True)
+    yaml.Composer = _composer()
+    return yaml
+
+
+def _is_alias(node: Any) -> bool:
+    return node.comment is _ALIAS
+
+
+def _is_empty(node: Any) -> bool:
+    """Whether a value is not written at all (`key:`)."""
+    return (
+        node.id == "scalar"
+        and not node.style
+        and not node.anchor
+        and node.start_mark.index == node.end_mark.index
+    )
+
+
+def _anchors(node: Any) -> Iterator[str]:
+    """The names of the anchors of a node and of what is in it."""
+    if _is_alias(node):
+        return
+    if node.anchor:
+        yield str(node.anchor)
+    for one in () if node.id == "scalar" else node.value:
+        for part in one if node.id == "mapping" else (one,):
+            yield from _anchors(part)
+
+
+_GONE = object()
+
+
+def _same(old: str, left_old: Mapping[Path, Any], new: str, left_new: Mapping[Path, Any]) -> bool:
+    """Whether two texts say the same, to the suites' reader and in either dialect, but for what is given by its path."""
+    import yaml
+
+    from tui_eval.yaml import yaml_lines
+
+    try:
+        return _Tree(left_old).of(yaml_lines.composed(old)) == _Tree(left_new).of(yaml_lines.composed(new))
+    except (yaml.YAMLError, UnicodeError):
+        return False
+
+
+class _Tree:
+    """What the reader's nodes say, without their places; those at the paths that are given as is said there."""
+
+    def __init__(self, given: Mapping[Path, Any]) -> None:
+        self._given = given
+        self._done: dict[int, Any] = {}
+
+    def of(self, node: Any, path: Path = ()) -> Any:
+        if node is None or path in self._given:
+            return self._given.get(path)
+        if node.id == "scalar":
+            return ("text" if _is_text(node.tag, node.value) else str(node.tag)), node.value
+        if id(node) in self._done:
+            return self._done[id(node)]
+        self._done[id(node)] = "itself"
+        if node.id == "sequence":
+            items = [self.of(item, (*path, index)) for index, item in enumerate(node.value)]
+            tree = "sequence", tuple(item for item in items if item is not _GONE)
+        else:
+            pairs = [
+                (self.of(key, (*path, "")), self.of(value, (*path, key.value if key.id == "scalar" else "")))
+                for key, value in node.value
+            ]
+            tree = "mapping", tuple(pair for pair in pairs if pair[1] is not _GONE)
+        self._done[id(node)] = tree
+        return tree
+
+
+def _is_text(tag: str, value: str) -> bool:
+    """Whether a scalar is a text in either dialect."""
+    from tui_eval.yaml.yaml_lines import PLAIN
+    from tui_eval.yaml.yaml_scalars import core_scalar, safe_scalar
+
+    if tag != PLAIN:
+        return tag in ("tag:yaml.org,2002:str", "!")
+    return isinstance(safe_scalar(value), str) and isinstance(core_scalar(value), str)
+
+
+def _written(value: Any) -> Any:
+    """What the reader's nodes of a value say."""
+    from tui_eval.yaml import yaml_lines
+
+    return ("text", value) if isinstance(value, str) else _Tree({}).of(yaml_lines.composed(flow(value)))
+
+
+def _touching(line: int) -> EditError:
+    return EditError(f"line {line} cannot be changed without touching something else: edit the case (e)")
 
 
 _UNPRINTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
@@ -218,7 +445,7 @@ _WORDS = re.compile(r"(?i)(?:y|n|yes|no|true|false|on|off|null|nan|inf)")
 def scalar(value: Any, style: str | None = None) -> str:
     """A value as one line of YAML, in any context and either dialect; `style` is the wished quote."""
     if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return flow(value)
     if style is None and _PLAIN.fullmatch(value) and not _WORDS.fullmatch(value):
         return value
     if style == "'" and value.isprintable():
@@ -229,3 +456,25 @@ def scalar(value: Any, style: str | None = None) -> str:
         lambda match: f"\\u{ord(match[0]):04x}",
         quoted,
     )
+
+
+def flow(value: Any) -> str:
+    """A value as one line of YAML, and of JSON where that has it, read back as the same in either dialect.
+
+    Raises:
+        EditError: YAML has no such value.
+    """
+    if isinstance(value, str):
+        return scalar(value, '"')
+    if isinstance(value, float):
+        text = repr(value) if isfinite(value) else f".{value!r}".replace(".-", "-.")
+        return text if "." in text else text.replace("e", ".0e")  # YAML 1.1 takes 1e+20 for a text
+    if value is None or isinstance(value, bool | int):
+        return json.dumps(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    raise EditError(f"a value of the case is {type(value).__name__}, which cannot be written: edit the file")

@@ -59,7 +59,8 @@ MOST_VALUES = 5_000_000
 
 _TAG = "tag:yaml.org,2002:"
 _TEXT, _MAPPING, _SEQUENCE = f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq"
-_PLAIN = "plain"
+PLAIN = "plain"
+"""The tag of a scalar that stands there without quotes: what it is depends on the dialect."""
 
 
 class YamlLines:
@@ -158,6 +159,23 @@ def load_all(text: str, path: str, *, core: bool = False) -> list[YamlDocument]:
     return _parse(text.removeprefix("\ufeff"), path, core, several=True)
 
 
+def composed(text: str) -> Node | None:
+    """The nodes of a text of one document, with the tags that `PLAIN` tells of.
+
+    Raises:
+        yaml.YAMLError: it is none.
+    """
+    text = text.removeprefix("\ufeff")
+    for _ in range(MOST_MENDED):
+        try:
+            return _Composer(text).get_single_node()
+        except yaml.MarkedYAMLError as error:
+            if (joined := joined_pairs(text, error)) is None:
+                raise
+            text = joined
+    return _Composer(text).get_single_node()
+
+
 def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> list[YamlDocument]:
     documents: list[YamlDocument] = []
     try:
@@ -239,7 +257,7 @@ class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
         if kind is ScalarNode:
-            return _PLAIN if implicit[0] else _TEXT
+            return PLAIN if implicit[0] else _TEXT
         return _MAPPING if kind is MappingNode else _SEQUENCE
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
@@ -290,7 +308,7 @@ class _Builder:
     def _leaf(self, node: ScalarNode) -> Any:
         self._count += 1
         tag, text = node.tag, node.value
-        if tag == _PLAIN:
+        if tag == PLAIN:
             try:
                 return self._scalars[text]
             except KeyError:
@@ -325,7 +343,7 @@ class _Builder:
         merged: dict[Any, Any] = {}
         again: dict[Any, None] = {}
         for key_node, value_node in node.value:
-            if key_node.value == "<<" and isinstance(key_node, ScalarNode) and key_node.tag == _PLAIN:
+            if key_node.value == "<<" and isinstance(key_node, ScalarNode) and key_node.tag == PLAIN:
                 self._merge(merged, value_node)
                 continue
             key = self._leaf(key_node) if type(key_node) is ScalarNode else self.build(key_node)

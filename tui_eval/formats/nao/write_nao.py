@@ -9,8 +9,8 @@ from tui_eval.agent_query import agent_query
 from tui_eval.frames.queries import kept_conclusion
 from tui_eval.model import Assertion, Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import EditedValue, only, plain, put
-from tui_eval.suites.saved_talk import QUOTED, SavedCall, Talk, flow, keyed, tools_of
-from tui_eval.yaml.yaml_edit import EditError, YamlText, block, scalar
+from tui_eval.suites.saved_talk import QUOTED, SavedCall, Talk, keyed, tools_of
+from tui_eval.yaml.yaml_edit import EditError, YamlText, block, flow, scalar
 
 _NOTES = {
     "query": "the answer has the rows of this query: with it the case passes",

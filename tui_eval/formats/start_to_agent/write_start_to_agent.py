@@ -9,8 +9,8 @@ from typing import Any
 from tui_eval.formats.start_to_agent.read_start_to_agent import LISTS
 from tui_eval.model import Assertion, Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import EditedValue, answer_to, drop, nearest, only, plain, put
-from tui_eval.suites.saved_talk import QUOTED, Talk, flow, indented, keyed, listed, tools_of, with_item
-from tui_eval.yaml.yaml_edit import EditError, YamlText, scalar
+from tui_eval.suites.saved_talk import QUOTED, Talk, indented, keyed, listed, tools_of, with_item
+from tui_eval.yaml.yaml_edit import EditError, YamlText, flow, scalar
 
 
 def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> EditedValue:
