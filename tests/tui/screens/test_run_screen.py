@@ -352,6 +352,34 @@ async def test_zoom_on_a_small_screen_takes_a_case_that_runs(tmp_path):
         run.finish()
 
 
+@pytest.mark.real
+async def test_who_gets_the_place_of_a_zoomed_pane_is_zoomed_and_one_key_leaves(tmp_path, monkeypatch):
+    """Else the list stayed hidden, and the keys went to its lines unseen."""
+    monkeypatch.setattr("tui_eval.tui.state.runs.stream_layout.LINGER", 0.1)
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
+        screen = await opened(app, pilot)
+        first, *others = [run.start(number) for number in range(4)]
+        await until(lambda: len(screen.streams.panes) == 4, pilot)
+        screen.case_list.go_to(next(e.key for e in screen.shown_entries() if e.name == "case 0"))
+        await pilot.press("z")
+        await until(lambda: [pane.ref for pane in screen.streams.panes] == [first], pilot)
+        run.done(0, "failed", "no")
+        await until(lambda: screen.streams.panes[0].ref in others, pilot)
+        assert len(screen.streams.panes) == 1
+        await pilot.press("escape")
+        await until(lambda: screen.case_list.display and screen.case_list.has_focus, pilot)
+        await until(lambda: len(screen.streams.panes) == 3, pilot)
+        await pilot.press("z")
+        await until(lambda: not screen.case_list.display, pilot)
+        for number in (1, 2, 3):
+            run.done(number, "passed")
+        run.finish()
+        await until(lambda: screen.case_list.display and screen.case_list.has_focus, pilot)
+        assert screen.streams.zoomed is None
+
+
 async def test_a_finished_pane_takes_the_width_it_gets(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)

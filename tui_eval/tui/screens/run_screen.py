@@ -234,10 +234,13 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def _layout_for_state(self) -> None:
         run = self.services.state.run
         ended = run is not None and not run.active
+        hidden = not self.case_list.display
         self.set_class(ended, "-ended")
-        if ended and not self.case_list.display:
+        if ended:
+            self.streams.zoomed = None
+        self.set_class(self.streams.zoomed is not None, "-zoomed")  # of another run none is
+        if ended and hidden:
             self.set_class(False, "-streams")
-            self.set_class(False, "-zoomed")
             self.case_list.focus()
         self.show_hints()
 

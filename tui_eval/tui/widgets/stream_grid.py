@@ -163,10 +163,14 @@ class StreamGrid(StreamLines):
         room = stream_layout.capacity(width, height)
         # The newest first: their panes have the longest time before them.
         running = sorted(run.running(), key=lambda row: (-round(row.started_at or 0.0), row.id))
-        moved = self.slots.assign([row.id for row in running], room, now)
+        before = list(self.slots.shown)
+        moved = self.slots.assign([row.id for row in running], room, now, self.zoomed)
         shown = self.slots.shown
-        if self.zoomed is not None and self.zoomed not in shown:
-            self.zoomed = None
+        if (
+            self.zoomed is not None and self.zoomed not in shown
+        ):  # zoomed is the place: who got it has the screen
+            place = before.index(self.zoomed) if self.zoomed in before else 0
+            self.zoomed = shown[min(place, len(shown) - 1)] if shown else None
         if self.zoomed is not None:
             shown = [self.zoomed]
         areas = stream_layout.grid(len(shown), width, height)

@@ -22,11 +22,12 @@ class Slots:
     pinned: set[int] = field(default_factory=set)
     finished: dict[int, float] = field(default_factory=dict)
 
-    def assign(self, running: Iterable[int], capacity: int, now: float) -> bool:
+    def assign(self, running: Iterable[int], capacity: int, now: float, front: int | None = None) -> bool:
         """Give the places to what runs; says whether the places changed.
 
         An attempt keeps its place while it runs, and `LINGER` after it; a pinned one keeps it until
-        it is let go. When there is less room, the unpinned ones that came last lose theirs.
+        it is let go. When there is less room, the unpinned ones that came last lose theirs, `front` (it has
+        the whole screen) last of all.
         """
         before = list(self.shown)
         wanted = list(running)
@@ -51,7 +52,8 @@ class Slots:
             if ref not in places:
                 places.insert(0, ref)
         while len(places) > max(0, capacity):
-            loose = [ref for ref in places if ref not in self.pinned] or places
+            behind = [ref for ref in places if ref != front] or places
+            loose = [ref for ref in behind if ref not in self.pinned] or behind
             ended = [ref for ref in loose if ref not in alive]
             places.remove((ended or loose)[-1])
         for ref in waiting:
