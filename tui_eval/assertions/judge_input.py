@@ -254,6 +254,22 @@ def pass_or_fail(text: str, *, anywhere: bool = False) -> bool | None:
     return says_pass if says_pass != says_fail else None
 
 
+_THOUGHT = re.compile(r"</?(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+
+
+def without_thoughts(text: str) -> str:
+    """A judge's reply without what it thought aloud before it, as servers give it that do not take that apart
+    (`<think>…</think>`; of some models only the end): a draft is no verdict. Empty where it never came to an end."""
+    marks = [mark for mark in _THOUGHT.finditer(text)]
+    begins = bool(marks) and not text[: marks[0].start()].strip() and not marks[0][0].startswith("</")
+    if not begins and text.lstrip()[:1] in ("{", "`", "["):
+        return text  # the words of its answer
+    end = next((mark.end() for mark in marks if mark[0].startswith("</")), None)
+    if end is None:
+        return "" if begins else text
+    return text[end:]
+
+
 def first_object(text: str) -> dict[str, Any] | None:
     """The first JSON object within a reply, in a fence or between other words; None if there is none."""
     # Python writes and reads no integers of more than 4,300 digits.

@@ -236,6 +236,7 @@ async def test_agents_without_sly_data_or_structure_are_errors() -> None:
         ("not_gist", "PASS", False),
         ("gist", "neither", None),
         ("gist", "pass/fail", None),
+        ("gist", "<think>It may fail.</think>pass", True),
         ("not_gist", "bypass", None),
         ("gist", "", None),
     ],

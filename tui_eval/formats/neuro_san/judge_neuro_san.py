@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions import evidence as seen
-from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, pass_or_fail
+from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, pass_or_fail, without_thoughts
 from tui_eval.assertions.judging import clip_actual, verdict_of
 from tui_eval.model import Assertion, Evidence, Reply, Verdict
 
@@ -53,7 +53,8 @@ async def judge_gist(assertion: Assertion, evidence: JudgeInput, actual: Any, *,
     answer = await ask(None if evidence.services.judge_is_network else SYSTEM, asked, None)
     if answer is None or answer.text is None:
         raise CannotJudge(f"{assertion.type}: the judge gave no reply", "judge-unreadable")
-    decided = pass_or_fail(answer.text, anywhere=evidence.reference)
+    said = answer.text if evidence.reference else without_thoughts(answer.text)
+    decided = pass_or_fail(said, anywhere=evidence.reference)
     verdict = _verdict(assertion, actual, decided, negated, answer.text)
     if decided is None and not evidence.reference:
         verdict.passed = None

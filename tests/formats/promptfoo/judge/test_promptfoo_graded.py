@@ -652,6 +652,49 @@ async def test_reference_reads_broken_replies_as_promptfoo(
     assert said in verdict.reason
 
 
+DRAFT = '<think>Perhaps {"pass": true, "score": 1}.</think>'
+UNDECIDED = [
+    (RUBRIC, [DRAFT + '{"pass": false, "score": 0}'], False),
+    (RUBRIC, ['I try {"pass": true} first.</think>\n{"pass": false}'], False),
+    (RUBRIC, ["<think></think>\n\n" + '{"pass": true, "score": 1}'], True),
+    (RUBRIC, [DRAFT.removesuffix("</think>")], None),
+    (RUBRIC, ['{"reason": "ends in </think>", "pass": false, "score": 0}'], False),
+    (RUBRIC, ['It says {"pass": true, "score": 1}, so: {"pass": false, "score": 0}'], None),
+    (RUBRIC, ['{"pass": true, "score": 1}\n{"pass": "yes", "score": 1}'], True),
+    (RUBRIC | {"threshold": 0.5}, [{"pass": True, "score": "4/10"}], False),
+    (RUBRIC | {"threshold": 0.5}, [{"pass": True, "score": "40%"}], False),
+    (RUBRIC | {"threshold": 0.5}, [{"pass": True, "score": "80 %"}], True),
+    (RUBRIC | {"threshold": 0.5}, [{"pass": True, "score": "4/0"}], None),
+    (RUBRIC | {"threshold": 0.5}, [{"pass": True, "score": False}], False),
+    (FACTS, ["The answer is not (A) but (D)."], None),
+    (FACTS, ["A careful look shows that it disagrees."], None),
+    (FACTS, ["D - it disagrees"], False),
+    (FACTS, [{"category": "A or D"}], None),
+    (FACTS, [{"category": "(D)"}], False),
+    (EVAL, [STEPS, {"score": "4/5"}], True),
+    (EVAL, [STEPS, {"score": "60%"}], False),
+    (EVAL, [STEPS, {"score": 20}], None),
+    (EVAL, [STEPS, {"score": -1}], None),
+    ({"type": "context-faithfulness", "threshold": 0.5}, [{"statements": []}], None),
+    ({"type": "not-context-faithfulness", "threshold": 0.5}, [{"statements": ["a"]}], None),
+    ({"type": "context-relevance", "threshold": 0.6}, [{"relevant": ["It lies on the Spree."] * 2}], False),
+    ({"type": "context-relevance", "threshold": 0.6}, [{"relevant": ["Berlin is large. It lies on the Spree"]}], True),
+    ({"type": "context-relevance", "threshold": 0.6}, ["- Berlin is large.\n- It lies on the Spree."], True),
+    ({"type": "context-relevance"}, ["I'm sorry, I can't do that. Really."], None),
+    ({"type": "context-relevance"}, [{"relevant": [{"sentence": 1}, None]}], None),
+    ({"type": "answer-relevance"}, [{"questions": [None]}], None),
+    ({"type": "answer-relevance"}, [{"questions": ["a?"]}, {"score": 75}], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "said", "passed"), UNDECIDED)
+async def test_drafts_shares_and_contradictions_give_no_wrong_verdict(
+    given: dict[str, Any], said: list[Any], passed: bool | None
+) -> None:
+    verdict = (await judged(given, services_answering(*said)[0], vars=CONTEXT)).verdicts[0]
+    assert verdict.passed is passed, verdict.reason
+
+
 async def test_a_judge_that_does_not_answer_is_no_verdict_by_the_documents() -> None:
     for reply in (SILENT, "fine", JudgeAnswer("", output=[])):
         services, _ = services_answering(reply)

@@ -238,13 +238,29 @@ async def relevance(call: AssertionCall) -> Result:
     system += 'Answer with one JSON object: {"relevant": ["sentence"]}.'
     answer, text = await said.ask(system, question, schema_of(relevant=a_list(TEXT)))
     found = answer.get("relevant")
-    if not isinstance(found, list):
-        if answer or not text.strip():
-            return unreadable(call, said, text)
-        found = [] if "insufficient information" in text.lower() else _sentences(text)
-    total = len(_sentences(context))
-    needed = min(len(found), total)
-    return _share(call, said, text, "Relevance", [place < needed for place in range(total)], "relevant")
+    if found is None and not answer and text.strip():
+        found = [] if "insufficient information" in text.lower() else [text]
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        return unreadable(call, said, text)
+    units = _sentences(context)
+    named = {_bare(one) for part in found for one in _sentences(part)} - {""}
+    needed = sum(_named(_bare(unit), named) for unit in units)
+    if named and not needed:  # none of it stands in the context: no choice among its sentences
+        return unreadable(call, said, text)
+    return _share(call, said, text, "Relevance", [place < needed for place in range(len(units))], "relevant")
+
+
+_PART = 8
+"""Letters of a part of a sentence that are enough to name it."""
+
+
+def _named(unit: str, named: set[str]) -> bool:
+    return unit in named or any(len(one) >= _PART and one in unit for one in named)
+
+
+def _bare(sentence: str) -> str:
+    """A sentence without what judges add or leave out: marks of a list, quotes, blanks, case, the full stop."""
+    return " ".join(re.sub(r"^\s*(?:[-*•]|\d+[.)])\s+", "", sentence).split()).strip("\"'“”.!?… ").casefold()
 
 
 def _relevant_there(call: AssertionCall, said: GraderReply, text: str, context: _Context) -> Result:
@@ -282,11 +298,11 @@ async def answer_relevance(call: AssertionCall) -> Result:
         system, tagged(answer=call.text), schema_of(questions=a_list(TEXT)), custom=False
     )
     questions = answer.get("questions")
-    if not isinstance(questions, list) or not questions:
-        if answer or not text.strip():
-            return unreadable(call, said, text)
+    if questions is None and not answer:
         questions = [line for line in text.splitlines() if line.strip()]
-    return await _by_questions(call, said, asked, [str(question) for question in questions][:8])
+    if not isinstance(questions, list) or not questions or not all(isinstance(one, str) for one in questions):
+        return unreadable(call, said, text)
+    return await _by_questions(call, said, asked, questions[:8])
 
 
 async def _by_questions(call: AssertionCall, said: GraderReply, asked: str, questions: list[str]) -> Result:
@@ -297,6 +313,8 @@ async def _by_questions(call: AssertionCall, said: GraderReply, asked: str, ques
             raise
         return await _estimated(call, said, asked, questions)
     score = sum(cosine(vectors[0], vector) for vector in vectors[1:]) / len(questions)
+    if not call.evidence.reference:
+        score = min(1.0, max(0.0, score))
     return _by_score(call, said, score, f"Relevance {js.fixed(score, 2)}")
 
 
@@ -310,10 +328,10 @@ async def _estimated(call: AssertionCall, said: GraderReply, asked: str, questio
     question = tagged(asked=asked, guessed="\n".join(questions))
     answer, text = await said.ask(system, question, schema_of(reason=TEXT, score=NUMBER), custom=False)
     score = judges.number(answer.get("score"))
-    if score is None:
+    if score is None or not 0 <= score <= 1:
         return unreadable(call, said, text)
     why = f"{answer.get('reason') or ''} (estimated by the judge: no embeddings)".strip()
-    return _by_score(call, said, min(1.0, max(0.0, score)), f"Relevance {js.fixed(score, 2)}: {why}")
+    return _by_score(call, said, score, f"Relevance {js.fixed(score, 2)}: {why}")
 
 
 async def conversation_relevance(call: AssertionCall) -> Result:
@@ -418,9 +436,9 @@ def _sentences(text: str) -> list[str]:
 
 
 def _marks(found: Any, key: str) -> list[bool] | None:
-    if not isinstance(found, list):
+    if not isinstance(found, list) or not found:
         return None
-    marks = [judges.truth(item.get(key)) for item in found if isinstance(item, dict)]
+    marks = [judges.truth(item.get(key)) if isinstance(item, dict) else None for item in found]
     return None if any(mark is None for mark in marks) else [bool(mark) for mark in marks]
 
 

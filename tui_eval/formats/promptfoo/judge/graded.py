@@ -298,9 +298,9 @@ def _grade(said: dict[str, Any], inverse: bool) -> tuple[bool | None, float, boo
     left to `pass`: one that was given and is no number is neither. A `pass` that is neither yes nor no decides nothing,
     whatever the score."""
     given, word = said.get("score"), said.get("pass", said.get("verdict"))
-    score = judges.number(given)
+    score = float(given) if isinstance(given, bool) else judges.number(given)
     passed = judges.passing(word, inverse)
-    known = score is not None or "score" not in said or isinstance(given, bool)
-    if passed is None and word is None and known:
-        passed = given if isinstance(given, bool) else score > 0 if score is not None else None
+    known = score is not None or "score" not in said
+    if passed is None and word is None and score is not None:
+        passed = score > 0
     return passed, float(bool(passed)) if score is None else score, known

@@ -67,11 +67,18 @@ async def factuality(call: AssertionCall) -> Result:
 
 
 def _letter(answer: dict[str, Any], text: str) -> str | None:
+    """The one relation that the judge names; None where it names none, or several."""
     given = answer.get("category")
-    found = re.match(r"\(?([A-E])\b", str(given).strip().upper()) if given is not None else None
-    if found is None and not answer:
-        found = re.search(r"\(([A-E])\)", text) or re.match(r"\s*([A-E])\b", text)
-    return found.group(1) if found else None
+    if given is None:
+        if answer:
+            return None
+        text = text.strip()
+        found = re.findall(r"\(([A-E])\)", text) or re.findall(r"^([A-E])(?=[).:,;*-]|\s*$|\s+[-–—])", text)
+    else:
+        text = str(given).strip()
+        first = re.match(r"\(?([A-E])\b", text.upper())
+        found = [first[1], *re.findall(r"\b[A-E]\b", text)] if first else []
+    return found[0] if len(set(found)) == 1 else None
 
 
 def _category_there(said: GraderReply, text: str) -> tuple[str, str]:
@@ -199,10 +206,10 @@ async def _by_steps(call: AssertionCall, said: GraderReply, criterion: str) -> R
     if there:
         return _score_there(said, await said.output(system, question, custom=False))
     answer, text = await said.ask(system, question, schema_of(reason=TEXT, score=NUMBER), custom=False)
-    score = judges.number(answer.get("score"))
-    if score is None:
+    score = judges.number(answer.get("score"), 10)
+    if score is None or not 0 <= score <= 10:  # of another scale: what would it be of ten?
         return unreadable(call, said, text)
-    return min(1.0, max(0.0, score / 10)), str(answer.get("reason") or "")
+    return score / 10, str(answer.get("reason") or "")
 
 
 _STEPS = re.compile(r'\{"steps"[^\n\r\u2028\u2029]+\}')

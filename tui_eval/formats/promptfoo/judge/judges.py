@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from tui_eval.assertions import evidence as seen
-from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, first_object
+from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, first_object, without_thoughts
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant, read
 from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
 from tui_eval.guard import figures
@@ -78,7 +78,7 @@ class GraderReply:
     ) -> tuple[dict[str, Any], str]:
         """The object that the judge answered (empty: it gave none) and all of its text; `custom` lets
         the suite's own `rubricPrompt` take the place of ours."""
-        text = (await self._answer(system, question, schema, custom)).text or ""
+        text = without_thoughts((await self._answer(system, question, schema, custom)).text or "")
         return _answered(text, schema["properties"].keys()), text
 
     async def output(
@@ -136,14 +136,17 @@ class GraderReply:
 
 
 _VERDICTS = frozenset(("pass", "score", "verdict"))
+_DECIDE = ("pass", "verdict", "flagged", "category", "index")
+"""What an answer turns on, by the question."""
 
 
 def _answered(text: str, wanted: Collection[str]) -> dict[str, Any]:
     """The object that a judge answered; empty where there is none. One that begins the answer's braces may be written
     as judges write it, and promptfoo reads it (as YAML): with single quotes, Python's True, a line break within a
-    text. What stands within it is not taken in its place."""
+    text. What stands within it is not taken in its place. Two that say the opposite, one of them a draft or what the
+    judged output would have it say, are none."""
     start = text.find("{")
-    if start < 0:
+    if start < 0 or _contradicts_itself(text):
         return {}
     try:
         value, _ = json.JSONDecoder(strict=False).raw_decode(text, start)
@@ -157,6 +160,23 @@ def _answered(text: str, wanted: Collection[str]) -> dict[str, Any]:
         if known & _VERDICTS or known & {name.lower() for name in wanted}:
             return value
     return first_object(text) or {}
+
+
+def _contradicts_itself(text: str) -> bool:
+    """Whether several objects of an answer decide differently."""
+    if text.count("{") < 2:
+        return False
+    found = [
+        {name.lower(): item for name, item in value.items()}
+        for _, value in placed_objects(text)
+        if isinstance(value, dict)
+    ]
+    for name in _DECIDE:
+        said = [one[name] for one in found if one.get(name) is not None]
+        decided = [truth(one) if truth(one) is not None else js.text_of(one) for one in said]
+        if any(one != decided[0] for one in decided):
+            return True
+    return False
 
 
 def tagged(**parts: str) -> str:
@@ -291,16 +311,27 @@ def searches_the_web(provider: Any) -> bool:
     return "anthropic" in name and "web_search_20250305" in types
 
 
-def number(value: Any) -> float | None:
-    """A number that a judge gave, as text or as a number; None where it gave none."""
+def number(value: Any, whole: float = 1.0) -> float | None:
+    """A number that a judge gave, as text or as a number; None where it gave none. A share (`85%`, `4/5`) is one of `whole`,
+    the best there is."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
-        text = value.strip().removesuffix("%").partition("/")[0].strip()
-        value = float(text) if _FIGURE.fullmatch(text) else None
+        above, slash, below = value.partition("/")
+        figure = _figure(above.strip().removesuffix("%"))
+        if figure is None:
+            return None
+        if slash or above.rstrip().endswith("%"):
+            of = _figure(below) if slash else 100.0
+            figure = figure / of * whole if of else None
+        value = figure
     if figures.is_finite(value):
         return float(value)
     return None
+
+
+def _figure(text: str) -> float | None:
+    return float(text) if _FIGURE.fullmatch(text := text.strip()) else None
 
 
 _FIGURE = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
