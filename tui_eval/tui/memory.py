@@ -38,6 +38,10 @@ class ProjectMemory:
         """A value as it was remembered; from a file that anybody may have written."""
         return self._values.get(name, otherwise)
 
+    def by_now(self, name: str, otherwise: Any = None) -> Any:
+        """A value as another app may have left it since."""
+        return recall(self._root).get(name, otherwise)
+
     def keep(self, values: dict[str, Any]) -> None:
         """Remember these for the next time, besides how cases are looked at."""
         remember(self._root, {"case_view": self.case_view, "queries": self.queries, **values})

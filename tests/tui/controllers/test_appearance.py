@@ -60,6 +60,24 @@ def test_without_colours_it_is_the_terminals_own_whatever_is_wanted(tmp_path: Pa
     assert alone.window.theme == "ansi-dark"
 
 
+@pytest.mark.parametrize(("no_color", "terminal"), [(True, ""), (False, "tui-eval-light")])
+def test_a_theme_that_nobody_chose_here_is_not_remembered(
+    tmp_path: Path, monkeypatch, no_color: bool, terminal: str
+) -> None:
+    if terminal:
+        monkeypatch.setenv("TEXTUAL_THEME", terminal)
+    remember(tmp_path, {"theme": "nord"})
+    alone = Alone(tmp_path)
+    alone.window.available_themes["ansi-dark"] = alone.window.available_themes["nord"]
+    look = appearance(alone, no_color=no_color)
+    look.begin()
+    assert look.remembered() == {"theme": "nord"}
+    remember(tmp_path, {"theme": "tui-eval"})  # another app was left, where it was chosen
+    assert look.remembered() == {"theme": "tui-eval"}
+    alone.window.theme = "nord"
+    assert look.remembered() == {"theme": "nord"}
+
+
 def test_a_theme_that_is_not_there_is_ours_and_said(tmp_path: Path) -> None:
     alone = Alone(tmp_path)
     alone.core.settings.theme = "neon"

@@ -57,6 +57,8 @@ class Appearance:
     def __init__(self, window: Window, core: Core, *, no_color: bool) -> None:
         """`no_color`: the environment has NO_COLOR."""
         self._window, self._core, self._no_color = window, core, no_color
+        self._given: str | None = None
+        """The theme that the settings, the environment or the last time gave."""
         window.register_theme(DARK)
         window.register_theme(LIGHT)
 
@@ -64,6 +66,12 @@ class Appearance:
         """The theme of the settings, else the last one. Before anything is styled: a theme set later styles
         everything a second time."""
         self._take_theme(self._core.settings.theme or str(self._core.memory.get("theme", "")))
+
+    def remembered(self) -> dict[str, str]:
+        """The theme for the next time: the one that the person chose here, else the one that was remembered by now, so
+        that neither a start under NO_COLOR nor another app that is open changes it."""
+        chosen = self._window.theme if self._window.theme != self._given else ""
+        return {"theme": chosen or str(self._core.memory.by_now("theme", ""))}
 
     def take_keys(self) -> None:
         """The keys of the settings."""
@@ -92,6 +100,7 @@ class Appearance:
             there = ", ".join(sorted(window.available_themes))
             self._core.settings.problems.append(f"theme: there is no {wanted}; there are {there}")
             wanted = DARK.name
+        self._given = wanted
         if wanted == window.theme and not window.is_running:
             # TEXTUAL_THEME names it: Textual took another one's colours, since ours were not known to it yet.
             window.set_reactive(type(window).theme, "textual-dark")

@@ -112,4 +112,4 @@ class Controllers:
 
     def _remember(self) -> None:
         """How things are looked at, for the next time."""
-        self._core.memory.keep({"theme": self._window.theme, **self.suites.remembered()})
+        self._core.memory.keep({**self._appearance.remembered(), **self.suites.remembered()})
