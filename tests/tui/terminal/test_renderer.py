@@ -16,7 +16,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from tui_eval.tui.state.text.fitting import fit
-from tui_eval.tui.terminal.renderer import NO_PEN, Painted, change, pen_of
+from tui_eval.tui.terminal.renderer import NO_PEN, Painted, change, in_sixteen, pen_of
 from tui_eval.tui.widgets.row_view import changed_cells
 
 STYLES = [
@@ -210,3 +210,28 @@ class TestChangedCells:
 @pytest.mark.parametrize("right", [False, True])
 def test_fit_is_exact(text, width, right):
     assert cell_len(fit(text, width, right=right)) == width
+
+
+@pytest.mark.parametrize(
+    ("style", "foreground"),
+    [
+        ("#f3a6ab on #15171c", "91"),  # failed, as text on the dark theme, whose nearest of sixteen is white
+        ("#ecd0a4 on #15171c", "93"),
+        ("#bcdfae on #1b1e25", "92"),
+        ("#7c1a15 on #fbfbfa", "31"),
+        ("#5f3e00 on #e8e8e5", "35"),  # yellow on white could not be read
+        ("#1c4f23 on #fbfbfa", "32"),
+        ("#c8ccd4 on #15171c", "37"),  # a grey stays one
+        ("#24292f on #fbfbfa", "30"),
+    ],
+)
+def test_a_foreground_keeps_its_hue_in_sixteen_colours(style, foreground):
+    pen = pen_of(Style.parse(style), ColorSystem.STANDARD)
+    assert pen is not None and pen[1] == foreground
+
+
+@pytest.mark.parametrize("style", ["#f3a6ab on #808080", "#f3a6ab", "red on #15171c", "on #15171c"])
+def test_on_grey_or_where_nobody_knows_the_ground_colours_are_as_near_as_rich_has_them(style):
+    assert in_sixteen(Style.parse(style)) == Style.parse(style)
+    pen = pen_of(Style.parse("#f0717b on #15171c"), ColorSystem.TRUECOLOR)
+    assert pen is not None and pen[1] == "38;2;240;113;123"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from colorsys import rgb_to_hsv
 from functools import lru_cache
 from itertools import repeat
 from typing import Any
@@ -40,11 +41,34 @@ _OFF = {
 """What ends each attribute (ECMA-48 8.3.117); bold and dim end together."""
 
 
+_ON_BLACK = ("bright_red", "bright_yellow", "bright_green", "bright_cyan", "bright_blue", "bright_magenta")
+_ON_WHITE = ("red", "magenta", "green", "blue", "blue", "magenta")
+"""Of sixteen colours those of the hues from red on that can be read there: yellow and cyan on white cannot."""
+_COLOURED = 0.12
+"""How far its strongest part is beyond its weakest where a foreground is a colour and not a grey."""
+
+
+def in_sixteen(style: Style) -> Style:
+    """A style for a terminal of sixteen colours, where the nearest ones of all that is pale are greys: a foreground keeps its
+    hue, so that what failed is red there too. On other grounds than black and white hues cannot be read."""
+    fore, back = style.color, style.bgcolor
+    if fore is None or back is None or fore.triplet is None:
+        return style
+    hue, saturation, value = rgb_to_hsv(*fore.triplet.normalized)
+    ground = back.downgrade(ColorSystem.STANDARD).number
+    hues = {0: _ON_BLACK, 7: _ON_WHITE, 15: _ON_WHITE}.get(-1 if ground is None else ground)
+    if hues is None or saturation * value < _COLOURED:
+        return style
+    return style + Style(color=hues[round(hue * 6) % 6])
+
+
 @lru_cache(4096)
 def pen_of(style: Style, system: ColorSystem) -> Pen | None:
     """A style's pen; None where it is more than that (a link)."""
     if style.link:
         return None
+    if system is ColorSystem.STANDARD:
+        style = in_sixteen(style)
     before, mark, after = style.render("\x00", color_system=system).partition("\x00")
     found = _PLAIN.fullmatch(before) if before else None
     if not mark or (before and found is None) or (after and _PLAIN.fullmatch(after) is None):
