@@ -145,6 +145,44 @@ async def test_promptfoo_budgets_and_what_must_not_be_there(tmp_path: Path) -> N
     ).replace("0.001", "0.06")
 
 
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("answer", "cell"),
+    [
+        ("a\nb", '"a\nb"'),
+        ("a\r\nb", '"a\r\nb"'),
+        ('a, "b"', '"a, ""b"""'),
+        ("contains: a", "equals:contains: a"),
+        ("{{a}}", "{% raw %}{{a}}{% endraw %}"),
+        ("file://a", "{% raw %}file://a{% endraw %}"),
+        (" a", None),
+        ("a\n", None),
+        ("", None),
+    ],
+)
+def test_a_cell_of_a_table_says_what_the_answer_was(
+    tmp_path: Path, answer: str, cell: str | None, ends: str
+) -> None:
+    text = f"q,__expected{ends}x,London{ends}y,contains: b{ends}"
+    (tmp_path / "t.csv").write_text(text, newline="")
+    (tmp_path / "promptfooconfig.yaml").write_text("tests: t.csv\n")
+    case = Case("c", "c", "promptfooconfig.yaml", "promptfoo", file="t.csv")
+    verdicts = [Verdict("equals", False, expected="London", actual=answer, line=2)]
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=verdicts), tmp_path)
+    assert bool(proposal.unable) == (cell is None)
+    write(proposal)
+    new = (tmp_path / "t.csv").read_bytes().decode()
+    assert new == text.replace("London", cell or "London")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("answer", ["Use {{q}} and {% if x %}", "file://a.txt", "one\r\ntwo"])
+async def test_an_answer_is_expected_to_the_letter_whatever_it_has_in_it(tmp_path: Path, answer: str) -> None:
+    text = "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n- vars: {q: x}\n  assert:\n  - type: equals\n    value: old # c\n"
+    await accepted(project(tmp_path, answer, **{"promptfooconfig.yaml": text}))
+    assert (tmp_path / "promptfooconfig.yaml").read_text().endswith(" # c\n")
+
+
 HOCON = {
     "plain": '{\n  agent: helper, connections: [http]\n  interactions: [\n    {\n      text: x\n      response { text { keywords: ["79 euros"] } }\n    }\n  ]\n}\n',
     "a line each": '{\n  agent: helper\n  connections: [http]\n  interactions: [{\n    text: x // 79 euros\n    response.text.keywords = [\n      "price", # kept\n      "79 euros" // here\n    ]\n  }]\n}\n',
@@ -179,6 +217,9 @@ async def test_hocon_keeps_every_other_character(tmp_path: Path, layout: str, ma
             1725,
             "total { not_greater: 1725 } # most",
         ),
+        ("value", "total { value: Paris }", "Paris", "London", "total { value: London }"),
+        ("value", "total { value: Paris }", "Paris", "null", 'total { value: "null" }'),
+        ("value", "total { value: Paris }", "Paris", "1e5", 'total { value: "1e5" }'),
         ("less", "total { less: 10, value: 3 }", 10, 12, "total { less: 13, value: 3 }"),
         ("greater", "total.greater = 10", 10, 7, "total.greater = 6"),
         ("not_keywords", 'not_keywords: ["a b", "c"]', "a b", "a b c", 'not_keywords: ["c"]'),
@@ -236,6 +277,9 @@ def test_any_query_in_any_style_reads_back(tmp_path: Path, sql: str) -> None:
         ("the fee (5 €)", "So the fee (6 €) applies", "the fee (6 €)"),
         ("48213", "order 48214 of 2026", "48214"),
         ("48213", "order 48214.", "48214"),
+        ("the price is 79 euros", "Well, the price\nis 89 euros.", "the price\nis 89 euros"),
+        ("the price is 79 euros", "Well, the  price is 89 euros.", "the  price is 89 euros"),
+        ("paris", "İİİ says Paris is it", "Paris"),
     ],
 )
 def test_the_nearest_text_is_no_wild_guess(wanted: str, answer: str, found: str | None) -> None:

@@ -114,6 +114,16 @@ async def test_added_to_an_existing_suite_its_comments_stay(tmp_path: Path) -> N
     assert (await run(tmp_path, path))[2].outcome == "passed"
 
 
+def test_line_ends_of_both_kinds_stay_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    path = tmp_path / "suite.yaml"
+    text = "# a\r\nagent: helper\ntest_cases:\r\n- name: a\n  input: x\n# end\r\n"
+    path.write_text(text, newline="")
+    case, attempt = talk("Bob")
+    _, new = save("start_to_agent", path, talk_of(case, attempt, "c"), *project(tmp_path))
+    assert new.startswith(text.removesuffix("# end\r\n")) and new.endswith("\n# end\r\n")
+
+
 async def test_added_to_a_promptfoo_suite_with_its_own_variable(tmp_path: Path) -> None:
     path = tmp_path / "promptfooconfig.yaml"
     own = "prompts:\n- 'Q: {{ question }}'\nproviders: [helper]\ntests:\n- vars: {question: x}\n"

@@ -103,12 +103,13 @@ def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
     proposal.changes.sort(key=lambda change: (order.index(change.path), change.line))
     for file in files.values():
         if file.new != file.old:
-            proposal.texts[str(file.path)] = (file.whole, _with_line_ends(file.whole, file.old, file.new))
+            proposal.texts[str(file.path)] = (file.whole, with_line_ends(file.whole, file.old, file.new))
     return proposal
 
 
 class _File:
-    """A file as it is (`whole`), with line feeds alone (`old`), and as it is to be (`new`).
+    """A file as it is (`whole`), with line feeds alone (`old`; a table's cells may have either), and as it is to be
+    (`new`).
 
     Raises:
         OSError: it cannot be read.
@@ -118,10 +119,11 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.whole = path.read_bytes().decode("utf-8")
-        self.old = self.new = self.whole.replace("\r\n", "\n")
+        table = path.suffix.lower() == ".csv"
+        self.old = self.new = self.whole if table else self.whole.replace("\r\n", "\n")
 
 
-def _with_line_ends(whole: str, old: str, new: str) -> str:
+def with_line_ends(whole: str, old: str, new: str) -> str:
     """The new text with the line ends of the file; where it has both kinds, each line that stays has its own
     and others have that of the line before."""
     if whole == old:

@@ -19,6 +19,7 @@ from tui_eval.agent_query import agent_query
 from tui_eval.case_names import is_unnamed, names_by_values
 from tui_eval.config.project import CONFIG_NAME, Config, secrets
 from tui_eval.formats import format_of
+from tui_eval.formats.accepting import with_line_ends
 from tui_eval.formats.reading import from_root
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.secrets import MASK, SHORTEST, forms, secret_name
@@ -171,8 +172,8 @@ def appended(form: str, text: str, talk: Talk) -> str:
     kind = format_of(form)
     if not kind.adds_to_files:
         raise EditError("a file of this format holds one case: give the name of a new file")
-    newline = "\r\n" if "\r\n" in text else "\n"
-    return kind.add_to(text.replace("\r\n", "\n"), talk).replace("\n", newline)
+    old = text.replace("\r\n", "\n")
+    return with_line_ends(text, old, kind.add_to(old, talk))
 
 
 def proposed_path(form: str, case: Case, root: Path) -> str:

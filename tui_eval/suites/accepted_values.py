@@ -168,8 +168,8 @@ def nearest(wanted: str, answer: str) -> str:
     from rapidfuzz import fuzz
 
     answer = answer[:LONGEST]
-    if wanted and (at := answer.lower().find(wanted.lower())) >= 0:
-        return answer[at : at + len(wanted)]
+    if wanted and (there := re.search(re.escape(wanted), answer, re.IGNORECASE)):
+        return there[0]
     number = _number(wanted, answer)
     if number is not None:
         return number
@@ -181,7 +181,9 @@ def nearest(wanted: str, answer: str) -> str:
         start -= 1
     while end < len(answer) and _joined(answer, end):
         end += 1
-    near = " ".join(answer[start:end].split()) if "\n" not in wanted else answer[start:end].strip()
+    near = " ".join(answer[start:end].split())
+    if near not in answer:  # words that the answer has on two lines
+        near = answer[start:end].strip()
     near = _without_marks(near, wanted)
     if not near or (_DIGIT.search(wanted) and not _DIGIT.search(near)):
         raise EditError(f"no part of the answer is near {wanted[:60]!r}: edit the case (e)")

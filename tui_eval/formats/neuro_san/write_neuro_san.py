@@ -42,10 +42,14 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
     lines = text.split("\n")
     line, start, end = _spot(lines, verdict)
     new = json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str) and not line[start:end].startswith('"') and re.fullmatch(r"\w+", value):
+    if isinstance(value, str) and not line[start:end].startswith('"') and _BARE.fullmatch(value):
         new = value
     lines[verdict.line - 1] = line[:start] + new + line[end:]
     return EditedValue("\n".join(lines), shown(verdict.expected), shown(value), verdict.line)
+
+
+_BARE = re.compile(r"(?!(?:true|false|null|yes|no|on|off|include)$)[^\W\d]\w*")
+"""A text that HOCON takes for one without quotes."""
 
 
 def _bound(verdict: Verdict) -> int | float:

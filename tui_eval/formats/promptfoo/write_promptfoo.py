@@ -121,6 +121,11 @@ def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> 
         new = said if bare and parse(said.strip() or " ").type == "equals" else f"{kind}:{said}"
         if new == f"{kind}:{said}" and plain.startswith(f"{kind}: "):
             new = f"{kind}: {said}"
+        meant = parse(_value_of_accepted_cells(_quoted(new), ",").strip() or " ")
+        if (meant.type, meant.value) != (kind, value if isinstance(value, list) else str(value)):
+            raise EditError(
+                f"row at line {line}: a cell cannot say what the answer was to the letter: edit the row (e)"
+            )
         return EditedValue(text[: cell.start] + _quoted(new) + text[cell.end :], plain, new, line)
     raise ValueNotThere(f"there is no row at line {line} any more: edit the file (e)")
 
@@ -139,8 +144,10 @@ def _listed(item: Any) -> str:
 
 def _quoted(value: str) -> str:
     out = io.StringIO(newline="")
-    csv.writer(out, lineterminator="").writerow([value])
-    return out.getvalue()
+    csv.writer(out, lineterminator="\r\n").writerow(
+        [value]
+    )  # with no line's end given, it quotes none in a value
+    return out.getvalue().removesuffix("\r\n")
 
 
 def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> EditedValue:
@@ -175,7 +182,7 @@ def _graded(document: YamlText, item: FoundNode, verdict: Verdict, attempt: Atte
     found = document.at(*item.path, "value")
     if found is not None and _is_template(plain(found.node)):
         raise EditError("the expected text is a template: edit the variable (e)")
-    value = new_value(verdict, attempt)
+    value = _as_it_is(new_value(verdict, attempt))
     return put(document, only([found] if found else [], "value"), value)
 
 
@@ -232,7 +239,8 @@ def table(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> EditedVa
         return cell_changed(text, verdict.line, kind, verdict.expected, left)
     if kind not in known:
         raise EditError("only a person can say what the cell should ask for: edit the row (e)")
-    return cell_changed(text, verdict.line, kind, verdict.expected, new_value(verdict, attempt))
+    value = _as_it_is(new_value(verdict, attempt))
+    return cell_changed(text, verdict.line, kind, verdict.expected, value)
 
 
 def json_lines(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> EditedValue:
@@ -422,6 +430,17 @@ def _raw(text: str) -> str:
     if re.search(r"\{[{%#]", text) or text.lstrip().startswith("file://"):
         return "{% raw %}" + text.replace("{% endraw %}", "{ % endraw %}") + "{% endraw %}"
     return text
+
+
+def _as_it_is(value: Any) -> Any:
+    """What an answer was, as an assertion takes it without filling anything in."""
+    if isinstance(value, str):
+        if re.search(r"\{%-?\s*endraw", value):
+            raise EditError("the answer has marks of templates in it: edit the case (e)")
+        return _raw(value)
+    if isinstance(value, list):
+        return [_as_it_is(item) for item in value]
+    return {key: _as_it_is(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def added(text: str, talk: Talk) -> str:
