@@ -55,6 +55,12 @@ def two_models(server: TwoModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return tmp_path
 
 
+def test_an_agent_that_is_named_twice_is_asked_once(cli: Cli, two_models: Path, server: TwoModels) -> None:
+    told = cli("run", "one", "--agent", "helper", "--agent", "helper", "--display", "json")
+    assert sorted(ran(told.out)) == [("alpha", "good", "passed"), ("beta", "good", "passed")]
+    assert len(server.requests) == 2
+
+
 def ran(text: str) -> list[tuple[str, str, str]]:
     """Case, model and outcome of each attempt."""
     rows = [json.loads(line) for line in text.splitlines()]

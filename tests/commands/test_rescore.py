@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.conftest import Cli, fast_samples, from_elsewhere
+from tests.commands.conftest import CONFIG, Cli, fast_samples, from_elsewhere
 from tests.servers import NaoServer, OpenAIServer, Planned
 from tui_eval.assertions.judge_input import Judgement
 from tui_eval.engine.attempt.attempt_state import keep_masked
@@ -342,6 +342,36 @@ def test_a_file_that_cannot_be_read_judges_nothing(cli: Cli, project: Path) -> N
     (project / "suite.yaml").write_text(text.replace("name: costs", "name: costs more"), "utf-8")
     assert cli("rescore").code == 1, "a case that is gone from a file without errors is judged as it was"
     assert len(cli("runs", "--json").json) == 2
+
+
+@pytest.mark.parametrize("command", ["rescore", "resume"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["suites: [{path: '**', compat: refernce}]", "suites: [{path: '**', comparison: {rtl: 1}}]", "foo: 1"],
+)
+def test_a_setting_that_cannot_be_read_is_said_and_the_run_is_not_whole(
+    cli: Cli, project: Path, command: str, wrong: str
+) -> None:
+    """What is judged by less than somebody wrote is no success."""
+    words = ["rescore"] if command == "rescore" else ["resume", "--no-fail-fast"]
+    stop = [] if command == "rescore" else ["--fail-fast", "-j", "1"]
+    suite = (project / "suite.yaml").read_text("utf-8")
+    (project / "suite.yaml").write_text(suite.replace('"hi"', '"no such"') if stop else suite, "utf-8")
+    cli("run", ".", "-s", "greets,costs", *stop)
+    (project / "tui_eval.yaml").write_text(CONFIG + wrong + "\n", "utf-8")
+    told = cli(*words, "-o", "r.json")
+    assert told.code == 4 and "tui_eval.yaml:3: " in told.err, told
+    assert json.loads((project / "r.json").read_text())["not_read"][0]["suite"] == "tui_eval.yaml"
+    assert cli("show").code == 4
+
+
+@pytest.mark.parametrize("words", [["rescore"], ["resume", "--no-fail-fast"]])
+def test_a_limit_that_cannot_be_read_lets_nothing_be_asked(cli: Cli, project: Path, words: list[str]) -> None:
+    cli("run", ".", "-s", "says sorry,costs", "--fail-fast", "-j", "1")
+    (project / "tui_eval.yaml").write_text(CONFIG + "run: {max_cost: five}\n", "utf-8")
+    told = cli(*words)
+    assert told.code == 4 and told.out == "" and "tui_eval.yaml:3: run.max_cost" in told.err, told
+    assert len(cli("runs", "--json").json) == 1
 
 
 def test_a_file_that_a_suite_takes_its_tests_from_cannot_be_read(cli: Cli, project: Path) -> None:

@@ -165,7 +165,9 @@ def plan(
         ConfigError: `--agent` or `--model` cannot be read.
     """
     selected = cases if chosen else choose(cases, request, latest)
-    typed = [agents.from_argument(text, config) for text in request.agents]
+    typed = [
+        agents.from_argument(text, config) for text in dict.fromkeys(request.agents)
+    ]  # a column each, asked once
     for model in request.models:
         if why := not_a_model(model):
             raise ConfigError(f"-m {model}: {why}")

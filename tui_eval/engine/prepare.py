@@ -183,7 +183,7 @@ def prepare(
     paths = paths_of(request)
     if config is None:
         config = load(paths, request.config_file, root=Path(request.root) if request.root else None)
-    _check_limits(config)
+    check_limits(config)
     if request.compat is not None:
         config.suites = [
             *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
@@ -357,7 +357,7 @@ def _asked_with_it(added: Sequence[Job]) -> str:
     return f"asks {columns} too: compared with what was named, and without an answer to the same question in its run"
 
 
-def _check_limits(config: Config) -> None:
+def check_limits(config: Config) -> None:
     """Limits of cost and time that cannot be read are none at all: nothing is asked for without them.
 
     Raises:

@@ -221,6 +221,11 @@ def unread_kept(info: RunInfo) -> dict[str, Any]:
     return {name: info.provenance[name] for name in (UNREAD, PROBLEMS) if name in info.provenance}
 
 
+def unread_with(info: RunInfo, problems: Iterable[Problem]) -> dict[str, Any]:
+    """What a run that goes on, or is judged again, has to remember: the errors of then, and those met now."""
+    return unread_of_parts([info, msgspec.structs.replace(info, provenance=unread_remembered(problems))])
+
+
 def unread_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
     """The same of a run that is put together: shards have met the same errors, runs of other files others. What is only
     counted counts as often as in the part that has most of it."""

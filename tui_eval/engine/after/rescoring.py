@@ -27,7 +27,7 @@ from tui_eval.engine.after.row_comparison import compares, test_mark
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.kept_cases import of_today
 from tui_eval.engine.plan import Job, plan
-from tui_eval.engine.prepare import NothingToRun, check_judge, kept_answers, new_writer
+from tui_eval.engine.prepare import NothingToRun, check_judge, check_limits, kept_answers, new_writer
 from tui_eval.engine.request import RequestCell, RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import SelectionError
@@ -85,6 +85,7 @@ def rescore(
         raise NothingToRun(f"run {info.id} has no recorded answers to judge")
     request = _request(info, overrides)
     config = load([root], request.config_file, root=root)
+    check_limits(config)
     trust = trust_for(config.root, request.trust, request.agreed)
     read_withheld(config, trust)
     today, settings, broken, problems = _today({one.case.suite for one in recorded}, config, trust)
@@ -111,9 +112,11 @@ def rescore(
             {**msgspec.to_builtins(request), "agreed": [*request.agreed, *wanted]},
         )
         raise SelectionError(f"judging again needs trust: {'; '.join(wanted)}; look at it, then: {again}")
+    problems = [*config.problems, *problems]  # a setting that was left out may be what its verdicts rest on
     writer = new_writer(Store(root), config, request, [one.job for one in judged], environment)
     whole = overrides.case_ids is None
-    if lacks := missing_cases.unread_kept(info) | (missing_cases.gap_kept(info) if whole else {}):
+    unread = missing_cases.unread_with(info, problems)
+    if lacks := unread | (missing_cases.gap_kept(info) if whole else {}):
         writer.info.provenance |= lacks
         writer.update_info()
     jobs, references = planned(writer, environment, judged, unanswered)

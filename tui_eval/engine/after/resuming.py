@@ -21,6 +21,7 @@ from tui_eval.engine.plan import Job, plan, same_column
 from tui_eval.engine.prepare import (
     NothingToRun,
     check_judge,
+    check_limits,
     check_vars,
     kept_answers,
     mark_failed,
@@ -42,7 +43,7 @@ from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store.index import seen_ahead
-from tui_eval.store.missing_cases import is_only_named
+from tui_eval.store.missing_cases import is_only_named, unread_with
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command, run_command
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
@@ -102,6 +103,7 @@ def resume(
     request, this_time = _asked_for_now(info, overrides)
     root = root_of(folder)
     config = load([root], request.config_file, root=root)
+    check_limits(config)
     its_own = any(
         (config.root / suite).exists() for suite in dict.fromkeys(row.suite for row in rows.values())
     )
@@ -181,11 +183,12 @@ def resume(
     environment.begin(_runs_again(info, attempts))
     changes = _changes(info, rows, attempts, jobs, loaded, config, trust)
     info.note = "; ".join(filter(None, (note, changes)))
+    info.provenance |= unread_with(info, config.problems)
     info.provenance |= seen_ahead(Store(config.root), info, time.time(), goes_on=True)
     writer = RunWriter(folder, info)
     for ref, model in renamed.items():
         writer.model(ref, model)
-    active = ActiveRun(config, request, jobs, environment, writer, [], on_start, on_done)
+    active = ActiveRun(config, request, jobs, environment, writer, config.problems, on_start, on_done)
     active.runner.earlier = earlier
     active.runner.go_on_from(spent)
     active.tickets = active.runner.tickets(references)
