@@ -88,7 +88,7 @@ class DataGrid(LinePane):
         if self.sides:
             places = [(index, view.columns[index]) for index in view.visible]
         else:
-            places = squeezed(view.joined, view.columns, view.visible, room, GAP)
+            places = squeezed(view.joined, view.columns, view.visible, room, GAP, view.frozen)
         return laid_out(places, view.frozen, self.first_column, room, GAP)
 
     @property

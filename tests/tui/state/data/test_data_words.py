@@ -219,7 +219,7 @@ def test_columns_that_stay_leave_room_for_the_others() -> None:
 def drawn(view: DataView, width: int) -> list[str]:
     """The one table at a width, its head first."""
     room = width - joined_rows.margin(view) + 1
-    places = squeezed(view.joined, view.columns, view.visible, room, joined_rows.GAP)
+    places = squeezed(view.joined, view.columns, view.visible, room, joined_rows.GAP, view.frozen)
     shown = laid_out(places, view.frozen, view.frozen, room, joined_rows.GAP)
     head = joined_rows.head(view, shown, -1, width)
     rows = [joined_rows.row_line(view, view.row(at), shown, None) for at in range(len(view))]
@@ -257,6 +257,16 @@ def test_each_row_stands_once_the_key_first_with_arrows_where_cells_differ() -> 
         "×2        3        8.0           50  2018-01-05  completed",
         "+         9        3.0           50  2018-01-05  completed",
     ]
+
+
+def test_texts_in_which_nothing_differs_are_cut_before_what_does() -> None:
+    rows = [{"id": n, "who": f"Customer {n} with a long name", "amount": 11.25 * n} for n in range(1, 4)]
+    answer = [{**row, "amount": row["amount"] * 100} for row in rows]
+    view = view_of(rows, answer, key=["id"])
+    lines = drawn(view, 44)
+    assert "11.25→1125.0" in lines[2] and "Customer 1 with a…" in lines[2] and max(map(len, lines)) <= 44
+    named = view_of(rows, answer, key=["who"])  # a key says which row it is
+    assert "Customer 1 with a long …" in drawn(named, 44)[2]
 
 
 def test_five_columns_of_orders_fit_into_80_also_where_all_of_them_differ() -> None:

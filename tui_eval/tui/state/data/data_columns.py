@@ -22,6 +22,8 @@ WIDEST_IN_ROOM = 64
 """And where there is room left beside all columns."""
 NARROWEST = 6
 """And at least, where there is not enough room for its values."""
+QUIET = 12
+"""And of text in which nothing differs where cells that differ would be cut else."""
 SAMPLE = 100
 """Rows at the beginning, throughout, and of those that differ, by which widths are found."""
 ARROW = "→"
@@ -186,22 +188,32 @@ def _places(values: Sequence[str]) -> int:
 
 
 def squeezed(
-    joined: Sequence[DataColumn], single: Sequence[DataColumn], places: Sequence[int], room: int, gap: int
+    joined: Sequence[DataColumn],
+    single: Sequence[DataColumn],
+    places: Sequence[int],
+    room: int,
+    gap: int,
+    frozen: int = 0,
 ) -> list[tuple[int, DataColumn]]:
-    """Columns that are wide since they hold both values of cells, cut where all columns fit then: the widest first,
-    none below what one side's values take. Where there is room left, those that were cut get it.
+    """Columns cut where all of them fit then: texts in which nothing differs first, then those that are wide since they
+    hold both values of cells, none of these below what one side's values take; of each the widest first. Where there is
+    room left, those that were cut get it.
 
     Args:
         single: The same columns as wide as one side's values.
         places: Which of them may be shown.
+        frozen: Columns before this place say which row it is.
     """
     columns = {place: joined[place] for place in places}
     least = {place: max(single[place].width, joined[place].least) for place in places}
     over = sum(column.width + gap for column in columns.values()) - room
     spare = {place: column.width - least[place] for place, column in columns.items()}
     if 0 < over <= sum(max(more, 0) for more in spare.values()):
+        quiet = {place for place in places if place >= frozen and _may_be_cut(columns[place])}
+        spare |= {place: columns[place].width - _quiet(columns[place]) for place in quiet}
         while over > 0:
-            place = max((p for p in places if spare[p] > 0), key=lambda p: columns[p].width)
+            loose = [place for place in places if spare[place] > 0]
+            place = max([p for p in loose if p in quiet] or loose, key=lambda p: columns[p].width)
             columns[place] = replace(columns[place], width=columns[place].width - 1)
             spare[place] -= 1
             over -= 1
@@ -211,6 +223,15 @@ def squeezed(
             columns[place] = replace(columns[place], width=columns[place].width + more)
             over += more
     return list(columns.items())
+
+
+def _may_be_cut(column: DataColumn) -> bool:
+    """Whether it is text in which nothing differs: of that the beginning will do."""
+    return not (column.right or column.apart or column.missing) and column.least == NARROWEST
+
+
+def _quiet(column: DataColumn) -> int:
+    return max(QUIET, cell_len(column.title), cell_len(column.kind))
 
 
 def laid_out(
