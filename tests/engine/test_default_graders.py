@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.servers.base import Planned
 from tests.servers.openai import OpenAIServer
 from tui_eval.agents import default_embeddings, default_grader
 from tui_eval.config.project import Config
+from tui_eval.engine.attempt import time_limits
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.model import Attempt
@@ -167,3 +170,46 @@ def test_which_grader_promptfoo_takes(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     vectors = default_embeddings({"OPENAI_API_KEY": "of-the-suite"}, config)
     assert vectors is not None and vectors.options["embedding_model"] == "text-embedding-3-large"
+
+
+@pytest.mark.real
+async def test_the_entry_of_a_judge_says_how_many_at_once_how_often_and_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for its turn, or for the judge's `rate`, is in no time limit: neither the attempt's nor the judge's own."""
+    monkeypatch.setattr(time_limits, "AT_LEAST", 1.0)
+    tests = ", ".join(f"{{vars: {{v: {number}}}}}" for number in range(4))
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        SUITE.replace("tests: [{vars: {v: 1}}, {vars: {v: 2}}]", f"tests: [{tests}]")
+    )
+    at_once: list[int] = []
+    lock, now = threading.Lock(), 0
+
+    def slowly(seen: Any) -> Planned:
+        nonlocal now
+        with lock:
+            now += 1
+            at_once.append(now)
+        time.sleep(0.5)
+        with lock:
+            now -= 1
+        return Planned(text=json.dumps({"reason": "r", "pass": True, "score": 1}))
+
+    async def outcomes(keys: str) -> tuple[set[str], set[str], int]:
+        at_once.clear()
+        (tmp_path / "tui_eval.yaml").write_text(
+            f"judge: {{type: openai, model: m, base_url: '{server.base}', {keys}}}\n"
+        )
+        attempts = await run(tmp_path, [], timeout=1.0)
+        return (
+            {one.outcome for one in attempts},
+            {one.verdicts[0].reason for one in attempts},
+            max(at_once),
+        )
+
+    with OpenAIServer(default=slowly) as server:
+        assert (await outcomes("concurrency: 1, timeout: 1.5"))[::2] == ({"passed"}, 1)
+        held = await outcomes("rate: {requests: 60}")  # 3 s in all, beyond any limit
+        assert held[::2] == ({"passed"}, 1)
+        late = "the judge did not answer: no answer in 0.2 s"
+        assert (await outcomes("timeout: 0.2"))[:2] == ({"error"}, {late})

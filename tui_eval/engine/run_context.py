@@ -6,9 +6,9 @@ import asyncio
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from tui_eval.config.project import (
 from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.row_order import Memory
-from tui_eval.events import Finished, UsageReport
+from tui_eval.events import Finished, Held, UsageReport
 from tui_eval.guard import fair_share, figures
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import MASK
@@ -116,6 +116,7 @@ class RunContext(Hosts):
         """How fast each agent may be asked, by its name."""
         self._began, self._began_at = 0.0, time.monotonic()
         self._agents: dict[bytes, Agent] = {}
+        self._turns: dict[Agent, asyncio.Semaphore] = {}
         self._agents_of: dict[int, tuple[AgentSpec, Agent]] = {}
         self._tried: set[tuple[str | None, str]] = set()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
@@ -460,22 +461,40 @@ class RunContext(Hosts):
             with fair_share.waiting() if agent.preparing else nullcontext():
                 await agent.prepare(self.tell)
                 session = await agent.open(context)
+            limit = asyncio.timeout(None)
             try:
-                async for event in session.send(Request(turn=1, text=text, schema=schema)):
-                    if isinstance(event, UsageReport):
-                        told = event
-                    if isinstance(event, Finished):
-                        reply = figures.reply(event.reply)
-                        _took(reply.usage, reply.cost)
-                        if replies is not None and job is not None:
-                            replies.said.append(reply.text)
-                        if replies is not None and asked is not None and answers is not None:
-                            stands = await answers.asked_of_judge(spec, context, text, schema) == asked
-                            kept = reply if answers.of(spec) or asked in answers.replaced else None
-                            replies.given.update({asked: (reply.text, kept)} if stands else {})
-                        return JudgeAnswer(
-                            reply.text, reply.model or model, reply.usage, reply.cost, reply.output
-                        )
+                async with self._at_its_turn(agent) as held, limit:
+                    if spec.timeout is not None:
+                        limit.reschedule(asyncio.get_running_loop().time() + spec.timeout)
+                    async for event in session.send(Request(turn=1, text=text, schema=schema)):
+                        held.over()
+                        if isinstance(
+                            event, Held
+                        ):  # by its rate: that spends no limit's time, its own neither
+                            held.again()
+                            if (when := limit.when()) is not None:
+                                limit.reschedule(when + event.seconds)
+                        if isinstance(event, UsageReport):
+                            told = event
+                        if isinstance(event, Finished):
+                            reply = figures.reply(event.reply)
+                            _took(reply.usage, reply.cost)
+                            if replies is not None and job is not None:
+                                replies.said.append(reply.text)
+                            if replies is not None and asked is not None and answers is not None:
+                                stands = await answers.asked_of_judge(spec, context, text, schema) == asked
+                                kept = reply if answers.of(spec) or asked in answers.replaced else None
+                                replies.given.update({asked: (reply.text, kept)} if stands else {})
+                            return JudgeAnswer(
+                                reply.text, reply.model or model, reply.usage, reply.cost, reply.output
+                            )
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                if told is not None:
+                    _took(figures.usage(told.usage), figures.amount(told.cost, "cost"))
+                late = f"no answer in {spec.timeout:g} s"
+                raise CannotJudge(f"the judge did not answer: {late}", "judge-failed", late) from None
             finally:
                 await session.close()
         except AgentError as error:
@@ -483,6 +502,19 @@ class RunContext(Hosts):
                 _took(figures.usage(spent.usage), figures.amount(spent.cost, "cost"))
             raise CannotJudge(f"the judge did not answer: {error}", "judge-failed", _short(error)) from None
         raise CannotJudge("the judge ended without an answer", "judge-failed", "no answer")
+
+    @asynccontextmanager
+    async def _at_its_turn(self, agent: Agent) -> AsyncIterator[fair_share.Waiting]:
+        """A judge is asked inside: as many at once, and as often, as its entry lets it. What waits for that spends no time
+        of the attempt's."""
+        most = agent.spec.concurrency
+        turns = self._turns.setdefault(agent, asyncio.Semaphore(most)) if most else nullcontext()
+        with fair_share.waiting() as held:
+            async with turns:
+                if not agent.keeps_pace:
+                    await asyncio.sleep(await agent.pace.claimed())
+                held.over()
+                yield held
 
     async def close(self) -> None:
         """Close agents, hosts and threads."""

@@ -23,7 +23,7 @@ from tui_eval.agents.http.http_connections import (
 from tui_eval.agents.loose_json import decode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.events import Event, Exchanged, Held, Retrying
-from tui_eval.guard.fair_share import Share, in_thread, seconds_left
+from tui_eval.guard.fair_share import Share, in_thread, seconds_left, waiting
 from tui_eval.guard.secrets import in_addresses
 from tui_eval.model import Exchange
 
@@ -507,14 +507,19 @@ class HttpCall:
         return not self._reported
 
     async def whole(self) -> bytes:
-        """Send the request, read all of the answer and close: for one of which nothing is shown meanwhile.
+        """Send the request, read all of the answer and close: for one of which nothing is shown meanwhile. What a `rate`
+        holds it is no time of the attempt's.
 
         Raises:
             AgentError: as `open` and `chunks`.
         """
         try:
-            async for _ in self.open():
-                pass
+            with waiting() as held:
+                held.over()
+                async for event in self.open():
+                    held.over()
+                    if isinstance(event, Held):
+                        held.again()
             return await self.read()
         finally:
             await self.close()
