@@ -217,6 +217,20 @@ def test_a_cost_limit_says_of_answers_that_failed_what_it_could_not_count(cli: C
     assert "the cost of 1 answer is unknown: the cost limit of 1 USD did not count that" in cli(*given).out
 
 
+def test_a_cost_limit_says_of_answers_that_could_not_be_judged_what_it_could_not_count(
+    cli: Cli, project: Path
+) -> None:
+    (project / "plain.py").write_text("def plain(message):\n    return 'hi'\n")
+    (project / "promptfooconfig.yaml").write_text(
+        "prompts: [hi]\nproviders: [echo]\n"
+        "tests: [{description: u, assert: [{type: javascript, value: '\"x\".repeat(1e9).length > 0'}]}]\n"
+    )
+    given = ("run", "promptfooconfig.yaml", "--agent", "plain.py:plain", "--max-cost", "1")
+    result = cli(*given)
+    assert "1 error" in result.out
+    assert "the cost of 1 answer is unknown: the cost limit of 1 USD did not count that" in result.out
+
+
 def test_progress_names_the_model_where_an_agent_has_several(cli: Cli, project: Path) -> None:
     one = cli("run", ".", "-s", "greets").err
     several = cli("run", ".", "-s", "greets", "-m", "small", "-m", "large").err

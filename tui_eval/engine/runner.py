@@ -284,10 +284,8 @@ class Runner:
         self._judged(attempt.judging)
         taken = attempt.usage or Usage()
         used = (taken.input_tokens or 0) + (taken.output_tokens or 0)
-        answered = bool(used) or attempt.outcome in (
-            "passed",
-            "failed",
-        )  # what is no answer may have been paid for
+        # What is no answer may have been paid for; and an answer that could not be judged is one.
+        answered = bool(used) or (attempt.error is None and attempt.outcome in ("passed", "failed", "error"))
         if attempt.cost is None and not judged and not attempt.cached and answered:
             self.without_cost += 1
         if not judged and attempt.usage is not None and self._schedule is not None:

@@ -355,6 +355,17 @@ async def test_max_score_takes_the_highest_and_the_first_of_equals() -> None:
     assert attempts[1].named_scores == {"best": 1.0}
 
 
+async def test_max_score_chooses_none_where_a_score_is_not_known() -> None:
+    """The column that could not be judged may be the better one."""
+    case, attempts = columns(0.0, 0.3, extra={"type": "max-score"})
+    attempts[0].verdicts[0].passed, attempts[0].outcome = None, "error"
+    await compare(case, attempts, JudgeServices(), "documented")
+    assert [attempt.outcome for attempt in attempts] == ["error", "error"]
+    assert attempts[1].message == "max-score: similar of a column could not be judged"
+    await compare(case, attempts, JudgeServices(), "reference")
+    assert attempts[1].verdicts[1].passed
+
+
 async def test_the_reason_of_a_lost_row_in_promptfoos_words() -> None:
     case, attempts = columns(0.5, 0.4, 0.9, extra={"type": "max-score", "value": {"threshold": 0.95}})
     for attempt in attempts:

@@ -49,7 +49,7 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
                     "not-comparable",
                 )
             if assertion.type == "max-score":
-                _highest(assertion, columns, index)
+                _highest(assertion, columns, index, compat)
             else:
                 await _in_time(services, _best(assertion, case, columns, index, services, compat))
             if compat == "reference":  # there a comparison has neither weight nor name
@@ -111,18 +111,22 @@ def _settle(verdict: Verdict, won: bool, reason: str) -> None:
     verdict.evidence = [seen.rule("holds" if won else "not-chosen", reason)]
 
 
-def _highest(assertion: Assertion, columns: list[Attempt], index: int) -> None:
-    """The column whose other assertions score highest wins, the first one among equals."""
+def _highest(assertion: Assertion, columns: list[Attempt], index: int, compat: Compat) -> None:
+    """The column whose other assertions score highest wins, the first one among equals.
+
+    Raises:
+        CannotJudge: there are none, or (`documented`) one could not be judged: nobody knows what its column scores.
+    """
     value = assertion.value if isinstance(assertion.value, dict) else {}
     given = value.get("weights")
     weights: dict[str, Any] = given if isinstance(given, dict) else {}
     totals: list[float] = []
     for attempt in columns:
-        parts = [
-            (verdict.score, float(weights.get(verdict.type, 1.0)))
-            for verdict in attempt.verdicts
-            if verdict.type not in registry.COLUMNS and verdict.type != "assert-set"
-        ]
+        counted = [one for one in attempt.verdicts if one.type not in (*registry.COLUMNS, "assert-set")]
+        unknown = next((one.type for one in counted if one.passed is None), None)
+        if unknown is not None and compat != "reference":
+            raise CannotJudge(f"max-score: {unknown} of a column could not be judged", "not-comparable")
+        parts = [(verdict.score, float(weights.get(verdict.type, 1.0))) for verdict in counted]
         if not parts:
             raise CannotJudge(
                 "max-score requires at least one other assertion (besides max-score or select-best) on the "
