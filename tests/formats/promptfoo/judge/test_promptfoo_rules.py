@@ -283,3 +283,23 @@ async def test_files_within_a_list_and_python_files_that_raise(services: Any) ->
     judgement = await judge(case_evidence([listed, raising], services, Reply(1, "hello")))
     assert [verdict.passed for verdict in judgement.verdicts] == [True, False]
     assert "no" in judgement.verdicts[1].reason
+
+
+@pytest.mark.parametrize("kind", ["not-equals", "equals", "not-contains", "not-regex", "is-json"])
+async def test_what_a_script_decides_is_no_text_to_look_for(services: Any, kind: str) -> None:
+    (services.base / "says.py").write_text(
+        "def no(output, context):\n    return False\n"
+        "def why(output, context):\n    return {'pass': False, 'score': 0, 'reason': 'bad'}\n"
+        "def wanted(output, context):\n    return {'type': 'string'}\n"
+    )
+    asked = [Assertion(kind, f"file://says.py:{name}") for name in ("no", "why")]
+    judgement = await judge(case_evidence(asked, services, Reply(1, "hello")))
+    assert [verdict.passed for verdict in judgement.verdicts] == [None, None]
+    reasons = [verdict.reason for verdict in judgement.verdicts]
+    assert (
+        f'Script for "{kind}" assertion returned a boolean' in reasons[0] and "a GradingResult" in reasons[1]
+    )
+    scored = Assertion("python", "file://says.py:why")
+    given = Assertion("is-json", "file://says.py:wanted")
+    judgement = await judge(case_evidence([scored, given], services, Reply(1, '"hello"')))
+    assert [verdict.passed for verdict in judgement.verdicts] == [False, True]

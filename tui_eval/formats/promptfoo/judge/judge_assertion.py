@@ -88,6 +88,8 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
                     assertion, evidence, kind, inverse, output, js.text_of(output), value, reply
                 )
                 return verdict_from(call, failed), failed
+            if from_script and kind not in _SCRIPTS:
+                _refuse_verdict(assertion.type, value)
         else:
             if isinstance(value, list) and any(map(expected_values.is_file, value)):
                 value = await expected_values.with_files(value, evidence)
@@ -114,6 +116,23 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
             await add_values_of_file(result, place, function, call)
         await asyncio.to_thread(add_place, result.evidence, place, root, function, value)
     return verdict_from(call, result), result
+
+
+def _refuse_verdict(kind: str, value: Any) -> None:
+    """A script beside a type that compares gives what is expected; what it decides is no text to look for (`not-equals`
+    would pass whatever it says).
+
+    Raises:
+        CannotJudge: it gave a verdict.
+    """
+    what = "a boolean" if isinstance(value, bool) else "a GradingResult"
+    if isinstance(value, bool) or (isinstance(value, dict) and "pass" in value):
+        raise CannotJudge(
+            f'Script for "{kind}" assertion returned {what}. Only javascript/python/ruby assertion types can return '
+            f"{'boolean values' if isinstance(value, bool) else 'GradingResult objects'}. For other assertion types, "
+            "return the expected value (string, number, array, or object).",
+            "bad-assertion",
+        )
 
 
 def verdict_from(call: AssertionCall, result: Result) -> Verdict:
