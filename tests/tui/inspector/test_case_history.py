@@ -123,6 +123,12 @@ def test_plots_fit_and_leave_gaps_where_nothing_is_known() -> None:
     assert all(len(line) <= 60 for line in lines)
 
 
+def test_where_there_is_nothing_to_plot_the_large_plots_say_so() -> None:
+    made = CasePast([past_attempt(n, duration_ms=100.0, outcome="failed") for n in range(2)])
+    assert len(history_view.plots(made, 80, 3)) == 1
+    assert "begin with the third answer" in said(history_view.plots(made, 80, 3, whole=True))[1]
+
+
 def test_plots_say_how_many_attempts_they_leave_out_and_the_large_ones_hold_all() -> None:
     outcomes = ["passed", "passed", "failed"]
     made = CasePast(

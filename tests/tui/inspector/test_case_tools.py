@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import mostly_real
-from tests.support.attempts import START, hallucinated_argument, multi_agent_in_time
+from tests.support.attempts import START, agent_error, hallucinated_argument, multi_agent_in_time
 from tests.support.case_host import host, loaded, screen_text, sees, until
 from tests.support.judged_evidence import evidenced
 from tests.support.work import calls_of
@@ -235,6 +235,22 @@ async def test_the_foot_and_the_keys_of_tools(tmp_path: Path, size: tuple[int, i
         await pilot.press("right_parenthesis")
         await sees(pilot, "no table of 2026")
         assert max(len(line) for line in screen_text(app).splitlines()) <= size[0]
+
+
+@pytest.mark.real
+async def test_what_a_key_says_is_so_and_ends_with_its_tab(tmp_path: Path) -> None:
+    app = host(tmp_path, multi_agent_in_time(), agent_error())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        await pilot.press("2", "s")
+        await sees(pilot, "bars over time: s shows the table")
+        await pilot.press("3")
+        await until(pilot, lambda: "bars over time" not in screen_text(app))
+        await pilot.press("2", "s")
+        screen.go_to(app.pointers[1])
+        await until(pilot, lambda: screen.content.pointer == app.pointers[1])
+        await pilot.press("2", "s")
+        await sees(pilot, "no calls: nothing took time here")
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -157,6 +157,8 @@ class ToolsTab(InspectorTab):
         """Bars over time instead of the table, or the table again; what to say."""
         if self._content is None or self._attempt is None or self._content.attempt is not self._attempt:
             return "times stand here when the attempt is done"
+        if not self.table.rows and not self.timed:  # spans stand over time whatever is chosen
+            return "no calls: spans have no table" if self.table.bars else "no calls: nothing took time here"
         here = self.table.call_index
         self.timed = not self.timed
         self.foot_words = {**self.foot_words, "case.sql": "table" if self.timed else "times"}

@@ -376,7 +376,7 @@ class CaseScreen(Place, inherit_bindings=False):
             self._keep_view()  # it may stand in the place of another, and is what is wanted now
             return
         self._bring(index)
-        self._words = ""
+        self.say("")  # what a key did in the tab before
         self.show_tab(keep=False)
         self.show_head()
         self.focus_home()

@@ -79,6 +79,8 @@ def plots(past: CasePast, width: int, height: int, *, whole: bool = False, most:
             words += f" of {len(answers):,}, z: all"
         glyphs = tuple(Span(GLYPHS.get(one.state, "?"), one.state) for one in shown)
         lines = [(Span(f"{'outcome':<{LABEL}}", "label"), *glyphs, Span(f"  {words}", "muted"))]
+    if whole and len(shown) < 3:
+        lines = [*lines, (Span("Plots begin with the third answer; z: all attempts.", "muted"),)]
     kinds = (
         ("time", [one.duration_ms for one in shown], duration),
         ("tokens", [one.tokens for one in shown], lambda value: f"{value:,.0f}"),
