@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -69,6 +70,10 @@ def test_a_case_that_was_edited_is_not_called_better_or_worse_without_saying_so(
     for width, words in ((60, "· edited"), (80, "· case edited"), (120, "· case edited")):
         lines = ["".join(span.text for span in row_line(row, width)) for row in rows(comparison)]
         assert sum(words in line for line in lines) == 1 and all(len(line) <= width for line in lines)
+    Path("suite.yaml").write_text(text.replace('"hi"', '"good night"'))  # fails as before
+    cli("run", ".")
+    told = cli("compare", second, "last").out
+    assert re.search(r"^unchanged: \d+, 1 of them where the case was edited$", told, re.MULTILINE), told
 
 
 def test_two_agents_of_one_run(cli: Cli, tmp_path: Path, monkeypatch) -> None:

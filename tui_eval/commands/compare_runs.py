@@ -132,11 +132,11 @@ def _text(result: RunComparison) -> str:
         members = [case for case in result.cases if case.change == change]
         if not members:
             continue
+        edited = f", {count:,} of them {EDITED}" if (count := result.edited(change)) else ""
         if change == "unchanged":
             other = f", {result.other_answers:,} of them with another answer" if result.other_answers else ""
-            lines.append(f"unchanged: {len(members):,}{other}")
+            lines.append(f"unchanged: {len(members):,}{other}{edited}")
             continue
-        edited = f", {count:,} of them {EDITED}" if (count := result.edited(change)) else ""
         lines.append(f"{_GLYPHS.get(change, '')}{change}: {len(members):,}{edited}")
         shown = members if change in _GLYPHS else members[:LISTED]
         lines.extend(f"  {_line(case, suites)}" for case in shown)
