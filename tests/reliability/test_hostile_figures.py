@@ -379,3 +379,17 @@ async def test_the_webhook_that_judges(any_server: AnyServer) -> None:
         no_json = said in ("NaN", "Infinity") or said not in _LISTED
         assert result.outcome == ("failed" if no_json else "passed"), result.message
         no_wonder(result)
+
+
+def test_a_part_of_a_reply_in_another_shape_is_dropped_and_the_rest_can_be_read_again() -> None:
+    """Agents of other packages fill replies themselves; what is written must be read."""
+    given = Reply(1, "the answer")
+    for key in ("metadata", "structure", "sly_data", "guardrails"):
+        setattr(given, key, [1])
+    given.model, given.finish_reason = 7, {"stop": 1}  # pyright: ignore[reportAttributeAccessIssue]
+    with figures.dropped_figures() as dropped:
+        kept = msgspec.json.decode(msgspec.json.encode(figures.reply(given)), type=Reply)
+    assert kept == Reply(1, "the answer")
+    assert [line.partition(" unknown")[0] for line in dropped] == [
+        "metadata", "structure", "sly data", "guardrails", "model", "finish reason",
+    ]  # fmt: skip

@@ -233,6 +233,11 @@ def usage(given: Usage | None) -> Usage | None:
     return given
 
 
+_OBJECTS = ("metadata", "structure", "sly_data", "guardrails")
+_TEXTS = ("model", "finish_reason")
+"""Parts of a reply that have a shape of their own; agents of other packages fill them too."""
+
+
 def reply(given: Reply) -> Reply:
     """A reply, checked in place."""
     took = given.latency_ms
@@ -241,6 +246,17 @@ def reply(given: Reply) -> Reply:
         given.cost = amount(given.cost, "cost")
     if took is not None and (type(took) is not float or not 0 <= took <= MOST):
         given.latency_ms = amount(took, "latency")
+    for key in _OBJECTS:
+        value = getattr(given, key)
+        if value is not None and not isinstance(value, dict):
+            # Kept as it is, the whole run could not be read again.
+            setattr(given, key, None)
+            tell(key.replace("_", " "), value, "an object")
+    for key in _TEXTS:
+        value = getattr(given, key)
+        if value is not None and not isinstance(value, str):
+            setattr(given, key, None)
+            tell(key.replace("_", " "), value, "a text")
     if given.log_probs is not None and not all(
         type(one) is not bool and is_finite(one) for one in given.log_probs
     ):

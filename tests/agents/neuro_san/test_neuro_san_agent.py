@@ -26,6 +26,7 @@ from tui_eval.events import (
     ToolResult,
     UsageReport,
 )
+from tui_eval.guard import figures
 
 VECTORS = TESTS / "vectors"
 
@@ -250,6 +251,17 @@ async def test_structure_and_null_text(server: NeuroSanServer, it: Agent) -> Non
     _, replies = await talk(it, "q", Request(2, None), network="n")
     assert isinstance(replies[0].structure, dict) and replies[1].text == ""
     assert replies[1].text_missing and not replies[0].text_missing
+
+
+async def test_what_is_no_object_is_not_taken_for_private_data_or_a_structure(server: NeuroSanServer) -> None:
+    server.plan.append(Planned(text="Hello", body={"sly_data": [1], "structure": [2]}))
+    with figures.dropped_figures() as dropped:
+        _, (reply,) = await talk(agent("neuro-san", url=server.url, retries=0), "add")
+    assert (reply.text, reply.sly_data, reply.structure) == ("Hello", None, None)
+    assert list(dropped) == [
+        "structure unknown: [2] was reported, which is not an object",
+        "sly data unknown: [1] was reported, which is not an object",
+    ]
 
 
 async def test_an_answer_of_sly_data_alone_is_one(server: NeuroSanServer) -> None:

@@ -208,13 +208,13 @@ class NeuroSanStream:
         return self._show(kind, message, origin or []) if kind in _NAMES else []
 
     def _candidate(self, kind: str, message: dict[str, Any], origin: list[Any] | None) -> None:
-        text, structure = message.get("text"), message.get("structure")
+        text, structure = message.get("text"), _object(message.get("structure"), "structure")
         context = message.get("chat_context")
         carries = kind == "AGENT_FRAMEWORK" and context is not None
         if carries:
             self.chat_context = context
             if "sly_data" in message:
-                self.sly_data = message["sly_data"]
+                self.sly_data = _object(message["sly_data"], "sly data")
             # An answer may be nothing but what it hands back privately.
             self.answered = self.answered or bool(self.sly_data)
         if self.minimal_only and not carries:
@@ -320,6 +320,14 @@ class NeuroSanStream:
 
     def _id(self, callee: str) -> str:
         return f"{self.turn}:{callee}"
+
+
+def _object(value: Any, name: str) -> dict[str, Any] | None:
+    """What the protocol has as an object; anything else is unknown, as other figures are that cannot be taken."""
+    if value is None or isinstance(value, dict):
+        return value
+    figures.tell(name, value, "an object")
+    return None
 
 
 def name_of(origin: list[Any]) -> str:
