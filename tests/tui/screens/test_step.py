@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.servers import OpenAIServer
 from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import stands
+from tui_eval.tui.inspector.transcript import TranscriptTab
 from tui_eval.tui.screens.change import ChangeScreen
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.save_case import SaveDialog
@@ -465,3 +467,24 @@ async def test_what_was_changed_by_hand_takes_no_results_place(tmp_path: Path) -
     async with running_app(tmp_path) as (app, pilot):  # the next time
         await until(lambda: "✓ three" in screen_text(app), pilot)
         assert [past.outcome for past in app.state.rows[0].history] == ["passed"]
+
+
+@pytest.mark.real
+async def test_going_on_from_a_turn_leaves_the_cursor_there(tmp_path: Path) -> None:
+    with OpenAIServer() as server:
+        agent = f"{{type: openai, base_url: '{server.base}', model: m}}"
+        async with app_on(tmp_path, agent=agent) as (app, pilot):
+            await pilot.press("r")
+            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+            await pilot.press("enter")
+            await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+            text = app.screen.query_one(TranscriptTab).text
+            text.jump_to(next(i for i, one in enumerate(text.blocks) if one.kind == "turn" and one.turn == 3))
+            for asked in (4, 5):  # the last turn alone is sent, and sent again
+                await pilot.press("B")
+                await until(lambda n=asked: len(server.requests) == n and not app.state.active, pilot)
+                run = app.state.run.info.id
+                await until(
+                    lambda r=run: app.screen.content.run_id == r and app.screen.content.attempt, pilot
+                )
+                await until(lambda: text.block is not None and text.block.turn == 3, pilot)

@@ -69,6 +69,7 @@ class TranscriptTab(InspectorTab):
         self._content: CaseContent | None = None
         self._live = LiveTranscript()
         self._generation = 0
+        self._again: tuple[CaseContent, int] | None = None
 
     def compose(self) -> ComposeResult:
         """Outline, text."""
@@ -133,9 +134,30 @@ class TranscriptTab(InspectorTab):
         self.query_one(Outline).set_items(self.view.outline)
         if self._sought is not None and self._content is not None and self._content.attempt is not None:
             self._to_sought(self._sought)
+        elif self._to_turn_again():
+            pass
         elif not keep:
             self._to_failure()
         self._follow()
+
+    def begin_at(self, content: CaseContent, turn: int) -> None:
+        """Begin at a turn in the attempt that comes after this one: the case is run again from there."""
+        self._again = (content, turn)
+
+    def _to_turn_again(self) -> bool:
+        content = self._content
+        if self._again is None or content is None or content.attempt is None:
+            return False
+        before, turn = self._again
+        if content.run_id == before.run_id:
+            return False
+        self._again = None
+        blocks = enumerate(self.view.blocks)
+        at = next((i for i, one in blocks if one.kind == "turn" and one.turn == turn), None)
+        if at is None or content.pointer.case_id != before.pointer.case_id:
+            return False
+        self.text.jump_to(at)
+        return True
 
     def _to_sought(self, sought: SoughtPlace) -> None:
         """Begin at a place that a search found, once."""

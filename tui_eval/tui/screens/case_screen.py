@@ -549,17 +549,18 @@ class CaseScreen(Place, inherit_bindings=False):
         turn = block.turn if block is not None else 0
         if turn < 1:
             self.say("put the cursor on a turn first")
-        else:
-            self._record(turn)
+        elif self._record(turn):
+            self.query_one(TranscriptTab).begin_at(self.content, turn)
 
-    def _record(self, turn: int | None) -> None:
+    def _record(self, turn: int | None) -> bool:
         """Ask for it; says so where there is no finished attempt to begin from."""
         content = self.content
         row = content.row
         if row is None or row.state != "done" or content.attempt is None:
             self.say("there is no finished attempt to begin from")
-            return
+            return False
         self.services.runs.from_recorded(content, turn)
+        return True
 
     # -- news
 
