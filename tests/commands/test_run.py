@@ -666,3 +666,28 @@ def test_what_another_shard_asks_now_never_ran_for_none_of_them(cli: Cli, projec
         new = [run for run in Store(project).run_folders() if run not in before]
         parts += [run.rename(project / f"part{number}-{run.name}") for run in new]
     assert len(parts) == 2 and cli("merge", *parts).code == 0
+
+
+@pytest.mark.real
+def test_a_hook_that_fails_at_the_end_of_a_run_makes_it_no_success(cli: Cli, project: Path) -> None:
+    (project / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{a}}']\nproviders: [echo]\ntests: [{vars: {a: x}, assert: [{type: equals, value: x}]}]\n"
+        "extensions: ['file://h.py:HOOK']\n"
+    )
+    hooked = project / "promptfooconfig.yaml"
+    text = hooked.read_text()
+    (project / "h.py").write_text(
+        "def afterAll(context, info):\n    raise ValueError('the average is too low')\n"
+        "def afterEach(context, info):\n    raise ValueError('not sent')\n"
+    )
+    hooked.write_text(text.replace("HOOK", "afterAll"))
+    done = cli("run", "promptfooconfig.yaml", "--trust", "-o", "j.junit.xml")
+    assert done.code == 1 and "afterAll: h.py:afterAll: ValueError: the average is too low" in done.err
+    assert "1 case passed, but not all is there: a hook failed at its end" in done.out
+    assert ElementTree.parse(project / "j.junit.xml").getroot().get("errors") == "1"
+    for words in (["show"], ["resume", "--trust"], ["attach"]):
+        assert cli(*words).code == 1, words
+    hooked.write_text(text.replace("HOOK", "afterEach"))
+    done = cli("run", "promptfooconfig.yaml", "--trust")
+    assert done.code == 0 and "hook failed: afterEach: h.py:afterEach: ValueError: not sent" in done.out
+    assert "(after 1 attempt)" in done.out

@@ -47,8 +47,10 @@ from tui_eval.model import Attempt, Outcome
 from tui_eval.reports import console_table
 from tui_eval.store.missing_cases import (
     gap_of,
+    hooks_failed,
     is_only_named,
     lacks_of,
+    lacks_words,
     never_beside,
     unread_errors_of,
 )
@@ -148,11 +150,13 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
             )
         else:
             warn(f"run {info.id} is complete: every attempt has a result{back}")
+        if hooks := hooks_failed(info):
+            warn(f"hook failed: {hooks}")
         if write_files(reader, outputs) or unread_of(info):
             return EXIT_USAGE
         return code_of(
             {summarise(case, rows).outcome for case, rows in reader.by_case()},
-            gap or never_beside(info) or None,
+            gap or lacks_words(info) or None,
         )
     finally:
         reader.close()
@@ -339,7 +343,9 @@ def _ran(
         warn(f"incomplete: {gap}; {mending(info)}")
     if never := never_beside(info):
         warn(f"incomplete: {never}")
-    return code_of(outcomes, active.runner.stopped_because or gap or never or lost)
+    if hooks := hooks_failed(info):
+        warn(f"hook failed: {hooks}")
+    return code_of(outcomes, active.runner.stopped_because or gap or never or hooks or lost)
 
 
 def _check_writable(outputs: Sequence[Path]) -> None:

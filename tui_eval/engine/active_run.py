@@ -23,6 +23,7 @@ from tui_eval.formats import format_of
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import Attempt, Problem
 from tui_eval.store.index import Index
+from tui_eval.store.missing_cases import HOOKS_FAILED
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunState
@@ -126,6 +127,10 @@ class ActiveRun:
                 await self._look_again()
                 limit = self._cost_limit()
                 self.writer.info.provenance.pop(COST_LIMIT, None)
+                self.writer.info.provenance.pop(HOOKS_FAILED, None)
+                if ended:
+                    told = self.environment.masker.text("; ".join(ended))
+                    self.writer.info.provenance[HOOKS_FAILED] = told
                 if limit is not None:
                     self.writer.info.provenance[COST_LIMIT] = msgspec.to_builtins(limit)
                 self.note = "; ".join(
@@ -137,6 +142,7 @@ class ActiveRun:
                             self.runner.place.note,
                             *self._compared_anew(),
                             limit.uncounted if limit is not None else "",
+                            hooks.words() if hooks is not None else "",
                             answers.cache.problem
                             if (answers := self.environment.answers) is not None
                             else "",

@@ -10,6 +10,7 @@ from tui_eval.config.project import Config, ConfigError, rule_for
 from tui_eval.engine.hosts import Hosts
 from tui_eval.formats import format_of
 from tui_eval.formats.format import HookError, Hooks, HookScene
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, Case, Compat, Entry
 
@@ -25,6 +26,7 @@ class SuiteHooks:
         self._config, self._trust, self._hosts = config, trust, hosts
         self._cases: dict[str, list[Case]] = {}
         self.failed: dict[str, str] = {}
+        self._failed_after: dict[str, int] = {}
 
     def begin(self, cases: Sequence[Case]) -> tuple[list[Case], dict[str, dict[str, Any]]]:
         """The cases as `beforeAll` of their suites leaves them, and the settings that it changed. A suite
@@ -82,6 +84,15 @@ class SuiteHooks:
             await hooks.after_each(case, attempt)
         except (HookError, NeedsTrust) as error:
             attempt.transcript.append(Entry(turn=1, kind="note", text=f"hook failed: {error}"))
+            self._failed_after[str(error)] = self._failed_after.get(str(error), 0) + 1
+
+    def words(self) -> str:
+        """Which hooks failed after attempts, what they were to add being missing there; empty: none."""
+        told = (
+            f"{error} (after {count:,} attempt{'s' if count > 1 else ''})"
+            for error, count in self._failed_after.items()
+        )
+        return f"hook failed: {some_of(list(told), 3)}" if self._failed_after else ""
 
     async def end(self, evaluation: str) -> list[str]:
         """Tell that the run is over; what went wrong, a line each. `evaluation` is its `__evalId`."""

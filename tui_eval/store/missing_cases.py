@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 BESIDE = "never_ran"
 """Under which the provenance of a run of what failed before has which cases never ran there, in words."""
+HOOKS_FAILED = "hooks_failed"
+"""Under which that of a run has which hooks failed at its end, in words."""
 
 
 class MissingCase(NamedTuple):
@@ -241,6 +243,12 @@ def never_beside(info: RunInfo) -> str:
     return words if isinstance(words, str) else ""
 
 
+def hooks_failed(info: RunInfo) -> str:
+    """What the suites' own code that looks at the whole run (`afterAll`) threw, in words; empty: nothing."""
+    words = info.provenance.get(HOOKS_FAILED)
+    return words if isinstance(words, str) else ""
+
+
 def gap_of(info: RunInfo) -> str | None:
     """What a run that was merged lacks of its plan, though all that it holds has ended; None: nothing."""
     missing = info.provenance.get("missing")
@@ -248,9 +256,9 @@ def gap_of(info: RunInfo) -> str | None:
 
 
 def lacks_words(info: RunInfo) -> str:
-    """Which cases are missing that a run holds no rows of, in words: those that no part has, or that never ran where its own
-    failed; empty: none."""
-    return gap_of(info) or never_beside(info)
+    """Why a run is no success though all its rows are, in words: cases that no part has, or that never ran where its own
+    failed, or a hook that failed at its end; empty: it is one."""
+    return gap_of(info) or never_beside(info) or hooks_failed(info)
 
 
 def beside_kept(infos: Iterable[RunInfo]) -> dict[str, Any]:
@@ -312,4 +320,5 @@ def lacks_of(info: RunInfo, unreadable: int = 0) -> str:
     """What a run does not have of its plan, of its files (`unreadable`: errors that were met just now), and of the run
     whose failed cases these are, in a few words; empty: nothing."""
     unread = unread_words_of(unreadable) or unread_words_of(unread_errors_of(info))
-    return gap_of(info) or unread or ("others never ran" if never_beside(info) else "")
+    never = "others never ran" if never_beside(info) else ""
+    return gap_of(info) or unread or never or ("a hook failed at its end" if hooks_failed(info) else "")
