@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import Cli
-from tests.servers import OpenAIServer, Planned
+from tests.servers import NeuroSanServer, OpenAIServer, Planned
 from tests.servers.base import Seen
 
 
@@ -80,3 +80,20 @@ def test_what_is_not_seen_of_an_agents_data_is_said_where_it_counts(cli: Cli, de
     cli("run", ".", "--trust", "--cache")
     assert hint not in cli("run", ".", "--trust", "--cache").out
     assert hint not in cli("run", ".", "--trust", "--changed").err
+
+
+@pytest.mark.real
+def test_the_private_data_of_a_turn_that_is_known_are_carried_on(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    suite = 'agent = net, connections = http, interactions = [{text = one, sly_data {login = "ada@shop.example"}}, {text = two}]'
+    with NeuroSanServer(Planned(text="1", body={"sly_data": {"order": 9}})) as server:
+        Path("tui_eval.yaml").write_text(f"agents: {{neuro-san: {{type: neuro-san, url: '{server.url}'}}}}\n")
+        Path("talk.hocon").write_text(suite)
+        assert cli("run", ".", "--cache").code == 0
+        Path("talk.hocon").write_text(suite.replace("two", "three"))
+        assert "cached" in cli("run", ".", "--cache").out
+        asked = [(seen.body["user_message"]["text"], seen.body.get("sly_data")) for seen in server.requests]
+    carried = {"login": "ada@shop.example", "order": 9}
+    assert asked == [("one", {"login": "ada@shop.example"}), ("two", carried), ("three", carried)]

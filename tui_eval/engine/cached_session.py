@@ -211,8 +211,10 @@ def _lasting(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def next_key(cache: AnswerCache, asked: bytes, chain: bytes, request: Request) -> bytes:
     """The key of an answer to a request, after what was asked before it: `chain`, the key of that."""
+    # What followed private data was once answered without them where they came from the cache: those answers are let be.
+    private = request.sly_data and ("carried", request.sly_data)
     fields = [
-        request.text, request.messages, request.sly_data, request.chat_filter, _lasting(request.vars), request.sql,
+        request.text, request.messages, private, request.chat_filter, _lasting(request.vars), request.sql,
         request.database, request.schema, request.continue_conversation,
     ]  # fmt: skip
     try:
@@ -293,6 +295,7 @@ class CachedSession(Session):
         self._chain = b""
         self._known: dict[bytes, tuple[float, list[Event]]] = {}
         self._looked: set[bytes] = set()
+        self._sent: list[Request] = []
         self._real: Session | None = None
         self._live = False  # the agent itself is being asked
         self._turn = 0
@@ -331,6 +334,7 @@ class CachedSession(Session):
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """See `Session.send`."""
         self._chain = key = self._next(self._chain, request)
+        self._sent.append(request)
         if key not in self._looked:
             await self._fetch([key])
             if key in self._known and self._too_slow([(key, request.turn)]) is not None:
@@ -386,6 +390,8 @@ class CachedSession(Session):
             said, answered = self._said()
             entries = [one for one in said if self._since <= one.turn <= before]
             replies = [one for one in answered if self._since <= one.turn <= before]
+            # Private data go beside a message, and are carried on: a transcript has none of them.
+            session.sent_before([one for one in self._sent if self._since <= one.turn <= before])
             if replies and not session.restore(entries, replies):
                 self.in_part = True
                 raise AgentError(

@@ -119,6 +119,20 @@ def test_an_agent_that_can_be_told_goes_on_from_what_is_known(tmp_path: Path) ->
     assert talk.log == []
 
 
+class Private(Restorable):
+    """Carries more of what was asked than its text."""
+
+    def sent_before(self, requests: Sequence[Request]) -> None:
+        self.log.append(("sent", [(one.turn, one.text) for one in requests]))
+
+
+def test_an_agent_is_told_what_went_beside_the_known_messages(tmp_path: Path) -> None:
+    talk = Talk(tmp_path, Private)
+    talk.have("a", "b")
+    talk.have("a", "b", "c")
+    assert talk.log == ["opened", ("sent", [(1, "a"), (2, "b")]), ("restored", ["a!", "b!"]), "c"]
+
+
 def test_the_rows_of_a_known_answer_are_asked_for_or_it_is_said_how(tmp_path: Path) -> None:
     told = Talk(tmp_path, Restorable)
     told.have("a")
