@@ -218,6 +218,21 @@ def test_damaged_settings_are_a_problem_and_absent_ones_are_not(tmp_path):
         assert len(read_settings(tmp_path / "s.yaml").problems) == 1
 
 
+def test_filters_that_cannot_be_used_are_said_and_left_out(tmp_path):
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        "filters:\n  slow: failed duration:>5s\n  both: '@slow star'\n"
+        "  my slow: failed\n  typo: durtion:>5s\n  none:\n"
+    )
+    settings = read_settings(file)
+    assert settings.filters == {"slow": "failed duration:>5s", "both": "@slow star"}
+    assert [problem.partition("filters: ")[2] for problem in settings.problems] == [
+        "my slow: a name is one word: @my_slow",
+        "typo: no durtion: to filter by; duration: is meant?",
+        "none: must be text, such as failed duration:>5s",
+    ]
+
+
 async def test_a_remapped_key_works_and_is_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "tui-eval").mkdir()

@@ -23,6 +23,7 @@ from typing import Any
 from textual.keys import Keys
 
 from tui_eval.tui.keys import ALL_KEYS, Key, written
+from tui_eval.tui.state.lists import filtering
 
 KNOWN = ("theme", "keymap", "notify", "filters", "mouse")
 _NAMES = frozenset(key.value for key in Keys)
@@ -103,12 +104,32 @@ def read_settings(file: Path | None = None) -> Settings:
         settings.problems.append(f"{file}: mouse: must be true or false")
     filters = values.get("filters") or {}
     if isinstance(filters, dict):
-        settings.filters = {str(name): str(text) for name, text in filters.items()}
+        settings.filters, problems = check_filters(filters)
+        settings.problems += [f"{file}: filters: {problem}" for problem in problems]
     else:
         settings.problems.append(f"{file}: filters: must be a mapping of names to filter expressions")
     settings.keymap, problems = check_keys(values.get("keymap") or {}, ALL_KEYS)
     settings.problems += [f"{file}: keymap: {problem}" for problem in problems]
     return settings
+
+
+def check_filters(wanted: dict[Any, Any]) -> tuple[dict[str, str], list[str]]:
+    """The filters by name that can be used, and what is wrong with the others."""
+    filters: dict[str, str] = {}
+    problems: list[str] = []
+    for name, text in wanted.items():
+        if re.fullmatch(r"[^\s=]+", str(name)) is None:
+            problems.append(f"{name}: a name is one word: @{'_'.join(str(name).split())}")
+        elif not isinstance(text, str):
+            problems.append(f"{name}: must be text, such as failed duration:>5s")
+        else:
+            try:
+                filtering.parse(text)
+            except filtering.ListFilterError as error:
+                problems.append(f"{name}: {error}")
+            else:
+                filters[str(name)] = text
+    return filters, problems
 
 
 def check_keys(wanted: Any, table: Iterable[Key]) -> tuple[dict[str, str], list[str]]:
