@@ -73,6 +73,21 @@ async def test_anthropic_goes_on_with_the_recorded_messages(project) -> None:
         assert texts == [_text(message) for message in server.requests[1].body["messages"]]
 
 
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_earlier_replies_have_their_metadata_again(project, kind: str) -> None:
+    """A model that sees none in what it said before says none from there on."""
+    said = 'One two.\n```json\n{"escalated":true}\n```'
+    with (OpenAIServer if kind == "openai" else AnthropicServer)(Planned(text=said)) as server:
+        address = server.base if kind == "openai" else server.url
+        config = f"agents:\n  helper: {{type: {kind}, base_url: '{address}', model: m, metadata: json}}\n"
+        root = project(suite=THREE.replace('should_contain: ["three"]', "escalated: true"), config=config)
+        folder, ref, first = await run(root)
+        assert first.outcome == "passed", first.message
+        await run(root, continue_from=Recorded(folder.name, ref, 3))
+        texts = [_text(message) for message in server.requests[3].body["messages"]]
+        assert texts == [_text(message) for message in server.requests[2].body["messages"]]
+
+
 def _text(message: dict) -> tuple[str, str]:
     content = message["content"]
     return message["role"], content if isinstance(content, str) else content[0]["text"]

@@ -15,7 +15,7 @@ from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import asked, chosen_model, metadata_of, no_json
 from tui_eval.agents.models.openai import KNOWN, add_usage
-from tui_eval.agents.models.recorded_messages import anthropic_messages
+from tui_eval.agents.models.recorded_messages import anthropic_messages, with_metadata
 from tui_eval.agents.models.tool_loop import Toolbox
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
 from tui_eval.config.project import AgentSpec
@@ -357,7 +357,8 @@ class AnthropicSession(Session):
 
     def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
         """The messages of recorded turns, tool calls with their results included."""
-        self.messages.extend(anthropic_messages(entries))
+        kept = with_metadata(entries, replies) if self.agent.metadata == "json" else entries
+        self.messages.extend(anthropic_messages(kept))
         return True
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import asked, metadata_of, no_model
 from tui_eval.agents.models.openai_stream import Completion, usage_of
-from tui_eval.agents.models.recorded_messages import chat_messages
+from tui_eval.agents.models.recorded_messages import chat_messages, with_metadata
 from tui_eval.agents.models.tool_loop import Toolbox
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
 from tui_eval.config.project import AgentSpec
@@ -208,7 +208,8 @@ class OpenAISession(Session):
 
     def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
         """The messages of recorded turns, tool calls with their results included."""
-        self.messages.extend(chat_messages(entries))
+        kept = with_metadata(entries, replies) if self.agent.metadata == "json" else entries
+        self.messages.extend(chat_messages(kept))
         return True
 
     async def close(self) -> None:

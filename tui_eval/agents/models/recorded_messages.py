@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from tui_eval.agents.loose_json import encode, text_of
-from tui_eval.model import Entry
+from tui_eval.model import Entry, Reply
+
+
+def with_metadata(entries: Sequence[Entry], replies: Sequence[Reply]) -> list[Entry]:
+    """The entries with each reply's metadata at the end of its text, where it was cut off: without it in what it said
+    before, a model says none from there on."""
+    told = {reply.turn: reply.metadata for reply in replies if reply.metadata}
+    found = list(entries)
+    for at, entry in reversed(list(enumerate(entries))):
+        if entry.kind == "assistant" and not entry.agent and entry.text and entry.turn in told:
+            block = encode(told.pop(entry.turn)).decode()
+            found[at] = msgspec.structs.replace(entry, text=f"{entry.text}\n```json\n{block}\n```")
+    return found
 
 
 def chat_messages(entries: Sequence[Entry]) -> list[dict[str, Any]]:
