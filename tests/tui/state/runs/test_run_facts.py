@@ -14,12 +14,12 @@ from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.formatting import Symbols
 
 
-def of_two_models() -> RunView:
+def of_two_models(small: str = "small", large: str = "large") -> RunView:
     """Two cases with each of two agents; one answer of `large` is wrong, one has not come."""
-    view = RunView(RunInfo("r1", agents=["small", "large"]), Path())
+    view = RunView(RunInfo("r1", agents=[small, large]), Path())
     view.apply_cases(
         StoredCase(n, f"s::{n}", "s", str(n), "promptfoo", agent, None, "", 1, 1)
-        for n, agent in enumerate(("small", "large", "small", "large"), 1)
+        for n, agent in enumerate((small, large, small, large), 1)
     )
     outcomes: tuple[Outcome | None, ...] = ("passed", "failed", "passed", None)
     view.apply_attempts(
@@ -59,6 +59,12 @@ def test_where_several_agents_are_asked_each_has_how_many_passed() -> None:
     again = msgspec.structs.replace(view.attempts[2], state="waiting", outcome=None, changed=10)
     view.apply_attempts([again])
     assert words(view, 78).endswith("small ✓2/2, large ✓1/1")
+
+
+def test_agents_are_called_alike_with_and_without_figures() -> None:
+    view = of_two_models(large="file://../spans.py")
+    assert words(view, 78).endswith("small ✓2/2, spans.py ✓0/1")
+    assert words(view, 78, alone=False).endswith("small, spans.py")
 
 
 def progress(view: RunView, **whole: int) -> str:

@@ -169,7 +169,7 @@ def _by_agent(run: RunView, symbols: Symbols) -> str:
     if len(asked) < 2 or len(asked) < len(run.info.agents):
         return ""
     glyph = symbols.glyphs["passed"]
-    figures = ((name, *run.agents[name]) for name in asked)
+    figures = ((short, *run.agents[name]) for short, name in zip(short_providers(asked), asked, strict=True))
     return ", ".join(
         f"{visible(clip(name, 24), newlines=False)} {glyph}{passed:,}/{done:,}"
         for name, done, passed in figures
