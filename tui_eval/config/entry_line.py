@@ -50,7 +50,7 @@ def with_agent(text: str, name: str, entry: Mapping[str, str]) -> str:
         EntryError: its `agents:` is written in a way that a line cannot be added to.
     """
     line = f"{scalar(name)}: {_mapping(entry)}"
-    return _with_line(text, "agents", line, lambda values: values["agents"][name] == entry)
+    return _with_line(text, "agents", line, lambda before: {**(before or {}), name: dict(entry)})
 
 
 def with_rule(text: str, rule: Mapping[str, str]) -> str:
@@ -59,7 +59,7 @@ def with_rule(text: str, rule: Mapping[str, str]) -> str:
     Raises:
         EntryError: its `suites:` is written in a way that a line cannot be added to.
     """
-    return _with_line(text, "suites", f"- {_mapping(rule)}", lambda values: values["suites"][0] == rule)
+    return _with_line(text, "suites", f"- {_mapping(rule)}", lambda before: [dict(rule), *(before or [])])
 
 
 def scalar(text: str) -> str:
@@ -71,10 +71,11 @@ def _mapping(entry: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{key}: {scalar(value)}" for key, value in entry.items()) + "}"
 
 
-def _with_line(text: str, key: str, line: str, said: Callable[[Any], bool]) -> str:
-    """The text with a line as the first below a key; `said` tells of its values whether they say what is meant."""
+def _with_line(text: str, key: str, line: str, meant: Callable[[Any], Any]) -> str:
+    """The text with a line as the first below a key; `meant` makes of what the key has what it is to have. Nothing
+    else may change: a second `agents:` would hide the first."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    found = re.search(rf"^{key}[ \t]*:[ \t]*(?P<rest>[^\n]*)$", text, re.MULTILINE)
+    found = re.search(rf"^\ufeff?([\"']?){key}\1[ \t]*:[ \t]*(?P<rest>[^\n]*)$", text, re.MULTILINE)
     if found is None:
         gap = "" if not text else newline if text.endswith("\n") else newline * 2
         result = f"{text}{gap}{key}:{newline}  {line}{newline}"
@@ -84,7 +85,7 @@ def _with_line(text: str, key: str, line: str, said: Callable[[Any], bool]) -> s
             raise EntryError(f"its {key}: stand on one line")
         head, after = text[: found.end()].rstrip("\r"), text[found.end() :]
         result = f"{head}{newline}{_indent(after, line)}{line}{newline}{after.lstrip(chr(13)).removeprefix(chr(10))}"
-    if not _means(result, said):
+    if not _means(text, result, key, meant):
         raise EntryError(f"it cannot take an entry of {key}: as it is")
     return result
 
@@ -95,10 +96,11 @@ def _indent(after: str, line: str) -> str:
     return beside[1] if beside else "  "
 
 
-def _means(text: str, said: Callable[[Any], bool]) -> bool:
+def _means(text: str, result: str, key: str, meant: Callable[[Any], Any]) -> bool:
     import yaml  # late: what opens the app needs none of it
 
     try:
-        return said(yaml.safe_load(text))
-    except (yaml.YAMLError, LookupError, TypeError, RecursionError):
+        before = yaml.safe_load(text) or {}
+        return yaml.safe_load(result) == {**before, key: meant(before.get(key))}
+    except (yaml.YAMLError, AttributeError, LookupError, TypeError, RecursionError):
         return False
