@@ -102,6 +102,35 @@ async def test_what_a_grader_says_that_is_no_text_is_read_as_promptfoo_does_by_r
     assert [attempt.outcome for attempt in attempts] == [outcome], attempts[0].message
 
 
+CHAT = [{"role": "system", "content": "By {{rubric}}"}, {"role": "user", "content": "Grade {{output}}"}]
+YAML = "- role: system\n  content: By {{rubric}}\n- role: user\n  content: Grade {{output}}\n"
+
+
+@pytest.mark.parametrize("prompt", [CHAT, json.dumps(CHAT), YAML, "file://rubric.json"])
+async def test_a_rubric_prompt_of_chat_messages_is_sent_as_these(tmp_path: Path, prompt: Any) -> None:
+    """As promptfoo does; quotes and line breaks of the output break none of them."""
+    (tmp_path / "tui_eval.yaml").write_text("")  # the root
+    (tmp_path / "rubric.json").write_text(json.dumps(CHAT))
+    verdict = Planned(text=json.dumps({"pass": True, "score": 1}))
+    with OpenAIServer(default=lambda seen: verdict) as server:
+        config = {"apiBaseUrl": server.base, "apiKey": "k"}
+        graded = {"type": "llm-rubric", "value": "is kind", "rubricPrompt": prompt}
+        suite = {
+            "prompts": ['he said "hi"\ntwice'],
+            "providers": ["echo"],
+            "defaultTest": {"options": {"provider": {"id": "openai:chat:m", "config": config}}},
+            "tests": [{"assert": [graded]}],
+        }
+        (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(suite))
+        (attempt,) = await run(tmp_path, [])
+        assert attempt.outcome == "passed", attempt.message
+        (sent,) = [seen.body["messages"] for seen in server.requests if seen.body]
+    assert sent == [
+        {"role": "system", "content": "By is kind"},
+        {"role": "user", "content": 'Grade he said "hi"\ntwice'},
+    ]
+
+
 OWN = """
 prompts: ['hi {{v}}']
 providers: [echo]

@@ -42,6 +42,7 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.model_ids import provider_name
 from tui_eval.store.run_folders import Store
+from tui_eval.suites.chat_prompts import chat_messages
 
 if TYPE_CHECKING:
     from tui_eval.engine.cached_session import Answers, JudgeReplies
@@ -439,6 +440,9 @@ class RunContext(Hosts):
         context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=model, judges=True)
         context.reference = job is not None and job.compat == "reference"
         text = f"{system}\n\n{prompt}" if system else prompt
+        request = Request(turn=1, text=text, schema=schema)
+        if not system:  # a suite's own question, which may be chat messages
+            request.messages = chat_messages(prompt)
         if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
             context.network = JUDGE_NETWORK
         replies, answers = judged_attempt.get(), self.answers
@@ -466,7 +470,7 @@ class RunContext(Hosts):
                 async with self._at_its_turn(agent) as held, limit:
                     if spec.timeout is not None:
                         limit.reschedule(asyncio.get_running_loop().time() + spec.timeout)
-                    async for event in session.send(Request(turn=1, text=text, schema=schema)):
+                    async for event in session.send(request):
                         held.over()
                         if isinstance(
                             event, Held

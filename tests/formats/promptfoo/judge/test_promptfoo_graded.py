@@ -212,6 +212,12 @@ async def test_the_suites_own_rubric_prompt_and_grader() -> None:
     assert asked == ["\nGrade the answer by kindness"]
 
 
+async def test_a_rubric_prompt_that_is_a_function_is_not_sent_as_its_source() -> None:
+    services, asked = services_answering({"pass": True})
+    judgement = await judged(RUBRIC | {"rubricPrompt": "file://rubric.js"}, services)
+    assert judgement.outcome == "error" and "is a function" in judgement.message and not asked
+
+
 async def test_goal_success_shows_the_steps() -> None:
     services, asked = services_answering({"pass": True})
     steps = [Entry(turn=1, kind="tool_call", name="book", arguments={"id": 7})]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from typing import Any
 
 from tui_eval.assertions import evidence as seen
@@ -16,6 +17,7 @@ from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case
 from tui_eval.model_ids import provider_name
 from tui_eval.nunjucks.templates import TemplateError, render
+from tui_eval.suites.chat_prompts import chat_messages
 
 Ask = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
 
@@ -185,21 +187,24 @@ def tagged(**parts: str) -> str:
 
 
 def custom_prompt(call: AssertionCall, **more: str) -> str | None:
-    """The suite's own `rubricPrompt`, rendered with the vars; None where it has none.
+    """The suite's own `rubricPrompt`, rendered with the vars, chat messages as their JSON; None where it has none.
 
     Raises:
-        CannotJudge: it cannot be rendered.
+        CannotJudge: it cannot be rendered, or is a function.
     """
     prompt = call.option("rubricPrompt") or call.evidence.case.options.get("rubricPrompt")
-    if isinstance(prompt, list):
-        prompt = "\n\n".join(
-            str(part.get("content", "")) if isinstance(part, dict) else str(part) for part in prompt
-        )
+    if isinstance(prompt, list | dict) and prompt:
+        prompt = js.json_text(prompt)
     if not isinstance(prompt, str):
         return None
     if prompt.startswith("file://"):
         from tui_eval.formats.promptfoo.judge import expected_values
 
+        if _FUNCTION.search(prompt):
+            raise CannotJudge(
+                f"rubricPrompt: {prompt} is a function, which is not asked for one here: write its text into a file",
+                "not-supported",
+            )
         prompt = read(expected_values.place(prompt.removeprefix("file://"), call.evidence)).strip()
     value = call.value if isinstance(call.value, str) else ""
     variables = {
@@ -215,9 +220,36 @@ def custom_prompt(call: AssertionCall, **more: str) -> str | None:
         **more,
     }
     try:
+        structure = _structure(prompt)
+        if structure is not None:
+            return js.json_text(_filled(structure, variables, call.services.env))
         return render(prompt, variables, env=call.services.env)
     except TemplateError as error:
         raise CannotJudge(f"rubricPrompt: {error}", "template") from error
+
+
+_FUNCTION = re.compile(r"\.[cm]?[jt]s(?::\w+)?$")
+
+
+def _structure(prompt: str) -> Any:
+    """The messages (or other data) that a template is as JSON or YAML: its texts are filled in one by one, so that quotes
+    in an output break nothing. None: it is a text."""
+    with suppress(ValueError, RecursionError):
+        value = js.parse_json(prompt)
+        return value if isinstance(value, list | dict) else None
+    with suppress(Exception):  # whatever its YAML is, it is a text then
+        return chat_messages(prompt)
+    return None
+
+
+def _filled(value: Any, variables: dict[str, Any], env: Any) -> Any:
+    if isinstance(value, str):
+        return render(value, variables, env=env)
+    if isinstance(value, list):
+        return [_filled(item, variables, env) for item in value]
+    if isinstance(value, dict):
+        return {name: _filled(item, variables, env) for name, item in value.items()}
+    return value
 
 
 def grader(call: AssertionCall) -> Ask:
