@@ -12,7 +12,7 @@ from tui_eval.config.project import load
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.formats import reading
-from tui_eval.formats.accepting import Proposal, propose, shown_diff, write
+from tui_eval.formats.accepting import Proposal, diff_of, propose, shown_diff, write
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Evidence, Reply, Verdict
 from tui_eval.store.reader import RunReader
@@ -384,6 +384,11 @@ tests: [{vars: {text: "sk-first-998877 and known-elsewhere"}}]
         {"a.hocon": ("", 'x { api_key = "short1", text = "hi" }\napi_key = "short2"\n')}, case, []
     )
     assert "+api_key = •••\n" in hocon and 'text = "hi"' in hocon
+
+
+def test_a_change_is_shown_in_lines_as_editors_count_them() -> None:
+    shown = diff_of("t.jsonl", '{"a": "x\u2028y", "b": 1}\n', '{"a": "x\u2028y", "b": 2}\n')
+    assert [line[:1] for line in shown.split("\n")] == ["-", "+", "@", "-", "+", ""]
 
 
 def test_what_holds_no_secret_is_shown_as_it_is_written() -> None:

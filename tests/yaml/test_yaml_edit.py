@@ -30,7 +30,10 @@ def found(document: YamlText, *path: str | int):
         ("a: 0.5\n", 1e-07, "a: 1.0e-07\n"),
         ("a: 0.5\n", [1e20, "\x85"], 'a: [1.0e+20, "\\u0085"]\n'),
         ("a:\n  - x # 1\n  # 2\n  - y\n", ["x", "z"], "a:\n  - x # 1\n  # 2\n  - z\n"),
-        ("a:\n  c: 1\n  # of b\nb: 1\n", {"c": 2}, 'a:\n  {"c": 2}\n  # of b\nb: 1\n'),
+        ("a:\n  c: 1 # 1\n  d: x # 2\nb: 1\n", {"c": 1, "d": [2]}, "a:\n  c: 1 # 1\n  d: [2] # 2\nb: 1\n"),
+        ("a: [1, '2', true]\nb: 1\n", ["1", 2, "true"], 'a: ["1", 2, "true"]\nb: 1\n'),
+        ("a: {c: , d: 'x'}\nb: 1\n", {"c": None, "d": "y"}, "a: {c: null , d: 'y'}\nb: 1\n"),
+        ("a:\n  e: 1\n  # of b\nb: 1\n", {"c": 2}, 'a:\n  {"c": 2}\n  # of b\nb: 1\n'),
     ],
 )
 @pytest.mark.parametrize("core", [False, True])

@@ -7,6 +7,7 @@ is. What cannot be changed without guessing is said in `unable` instead.
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import re
 import tempfile
@@ -217,9 +218,9 @@ def _editor(path: Path, case: Case) -> Editor:
 
 def diff_of(name: str, old: str, new: str) -> str:
     """What changes between two texts of a file, unified."""
-    lines = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}"
-    )
+    # Lines as editors count them: a text may hold the other ends that Unicode has.
+    before, after = ([*io.StringIO(text, newline="\n")] for text in (old, new))
+    lines = difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 

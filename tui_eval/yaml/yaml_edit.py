@@ -108,9 +108,8 @@ class YamlText:
         node = found.node
         if getattr(node, "anchor", None):
             raise EditError(f"line {found.line} has an anchor (&{node.anchor}) that others use")
-        as_many = node.id == "sequence" and isinstance(value, list) and len(value) == len(node.value)
-        if as_many and all(item.id == "scalar" and not item.anchor for item in node.value):
-            return self._items_replaced(found, value)
+        if (items := _one_by_one(node, value)) is not None:
+            return self._items_replaced(found, items)
         if _is_empty(node):
             at = self._key_end(found.parent, found.place, found.line)
             return self._checked(
@@ -150,13 +149,13 @@ class YamlText:
             start = self._end(parent.value[found.place - 1])
         return self._checked(found, self.text[:start] + self.text[end:], gone)
 
-    def _items_replaced(self, found: FoundNode, values: list[Any]) -> str:
-        """The text with other items in a list of as many; those that stay are not touched."""
+    def _items_replaced(self, found: FoundNode, values: Mapping[str | int, Any]) -> str:
+        """The text with other values below a node; those that stay are not touched."""
         text = self
-        for index in reversed(range(len(values))):
-            item = text.at(*found.path, index)
-            if item is not None and item.node.value.replace("\a", "") != str(values[index]):
-                text = YamlText(text.replace(item, values[index]))
+        for key, value in values.items():
+            item = text.at(*found.path, key)
+            if item is not None and not _says(item.node, value):
+                text = YamlText(text.replace(item, value))
         return text.text
 
     def with_last(self, found: FoundNode, item: str) -> str:
@@ -360,6 +359,19 @@ def _anchors(node: Any) -> Iterator[str]:
             yield from _anchors(part)
 
 
+def _one_by_one(node: Any, value: Any) -> dict[str | int, Any] | None:
+    """The values of a list as long as this one, or of a mapping with the same keys, where all are of one word or text."""
+    if node.id == "sequence" and isinstance(value, list) and len(value) == len(node.value):
+        items, found = node.value, dict[str | int, Any](enumerate(value))
+    elif node.id == "mapping" and isinstance(value, Mapping):
+        items, found = [item for _, item in node.value], dict[str | int, Any](value)
+        if list(found) != [key.value for key, _ in node.value]:
+            return None
+    else:
+        return None
+    return found if all(item.id == "scalar" and not item.anchor for item in items) else None
+
+
 _GONE = object()
 
 
@@ -401,6 +413,14 @@ class _Tree:
             tree = "mapping", tuple(pair for pair in pairs if pair[1] is not _GONE)
         self._done[id(node)] = tree
         return tree
+
+
+def _says(node: Any, value: Any) -> bool:
+    """Whether a scalar is written as this value."""
+    from tui_eval.yaml.yaml_lines import PLAIN
+
+    text = node.value.replace("\a", "")  # ruamel marks where it folds
+    return text == str(value) and isinstance(value, str) == (bool(node.style) or _is_text(PLAIN, text))
 
 
 def _is_text(tag: str, value: str) -> bool:
