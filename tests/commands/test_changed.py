@@ -14,6 +14,8 @@ import pytest
 
 from tests.commands.conftest import SUITE, Cli, fast_samples
 from tui_eval.store.run_folders import Store
+from tui_eval.store.schema import TABLES
+from tui_eval.store.write_thread import connect
 
 
 def ran(cli: Cli, *arguments: str) -> list[str]:
@@ -390,6 +392,20 @@ def test_what_passed_before_a_run_that_cannot_be_read_runs_again_once(
     assert ran(cli) == ["costs", "says sorry"]
     nothing = cli("run", ".", "--changed")
     assert nothing.code == 5 and lost.name not in nothing.err
+
+
+def test_what_passed_before_a_run_that_was_cut_off_at_its_start_is_not_asked_again(
+    cli: Cli, passing: Path
+) -> None:
+    """Nothing of it ran: a run, or what was merged, that was killed before its facts were written."""
+    cli("run", ".")
+    started = Store(passing).create_folder(Store(passing).next_run()[0])
+    with contextlib.closing(connect(started)) as database:
+        database.executescript(TABLES)
+    nothing = cli("run", ".", "--changed")
+    assert nothing.code == 5 and started.name not in nothing.err
+    assert "not known" not in cli("run", ".", "--failed").err
+    assert f"{started.name}  " in (listed := cli("runs").out) and "cut off at its start: delete it" in listed
 
 
 def test_a_run_of_what_failed_says_that_a_later_one_cannot_be_read(cli: Cli, project: Path) -> None:

@@ -64,6 +64,24 @@ def test_of_the_parts_no_reasons_are_held_and_all_are_copied(tmp_path: Path) -> 
         part.reader.close()
 
 
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit])
+def test_of_a_merge_that_a_signal_ends_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: type[BaseException]
+) -> None:
+    part = MergePart.of("part", part_of(tmp_path, "part", 0))
+    whole = merging.whole_of([part])
+    (made := tmp_path / "made").mkdir()
+
+    def signalled(*_: object) -> None:
+        raise ends
+
+    monkeypatch.setattr(merging, "write_missing", signalled)
+    with pytest.raises(ends):
+        merging.write(made, merging.facts(whole, "made", "1"), whole)
+    assert not made.exists()
+    part.reader.close()
+
+
 def test_of_what_stands_twice_that_counts_which_began_last_by_a_clock_that_was_right(tmp_path: Path) -> None:
     now = time.time()
     began = {"ahead": now + 4e8, "before": now - 900, "last": now - 600}

@@ -47,7 +47,8 @@ class UnreadRuns:
     def __init__(self, runs: Iterable[RunSummary]) -> None:
         now = time.time()
         # One that is ahead of the clock is older than what has a larger id all the same.
-        self._begun = {run.id: run.started_at if run.started_at <= now else 0.0 for run in runs if run.unread}
+        unread = (run for run in runs if run.unread and not run.never_begun)
+        self._begun = {run.id: run.started_at if run.started_at <= now else 0.0 for run in unread}
         self.all = list(self._begun)
 
     def since(self, result: CaseHistory) -> list[str]:

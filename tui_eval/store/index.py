@@ -35,6 +35,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import (
     DATABASE,
     DamagedRun,
+    NeverBegun,
     NewerRun,
     Store,
     StoreError,
@@ -122,7 +123,7 @@ class Index:
         return [
             RunSummary(
                 name, "newer" if isinstance(why, NewerRun) else "damaged", time_in(name) or _touched(folder)[0] / 1e9, None, str(why),
-                "", 0, 0, 0, 0, 0, None, None,
+                "", 0, 0, 0, 0, 0, None, None, never_begun=isinstance(why, NeverBegun),
             )
             for name, why in unreadable.items()
             if not is_alive(folder := self.store.folder_of(name))

@@ -624,9 +624,11 @@ def write(folder: Path, info: RunInfo, whole: Whole) -> None:
             connection.execute("COMMIT")
             _write_info(connection, info)
         Notes.beside(folder).take_over(copied.notes)
-    except (sqlite3.Error, OSError, StoreError) as error:
+    except BaseException as error:  # a signal ends it as an exception does
         lock.release()
         shutil.rmtree(folder, ignore_errors=True)
+        if not isinstance(error, (sqlite3.Error, OSError, StoreError)):
+            raise
         raise StoreError(str(error) if isinstance(error, StoreError) else f"{folder}: {error}") from None
     lock.release()
 

@@ -22,7 +22,15 @@ from tui_eval.guard import figures, private
 from tui_eval.model import JUDGED, Attempt, Case, decoded
 from tui_eval.store.digests import is_damage
 from tui_eval.store.encoding import unpack
-from tui_eval.store.run_folders import DATABASE, DamagedRun, NewerRun, StoreError, is_alive, moved_to
+from tui_eval.store.run_folders import (
+    DATABASE,
+    DamagedRun,
+    NeverBegun,
+    NewerRun,
+    StoreError,
+    is_alive,
+    moved_to,
+)
 from tui_eval.store.schema import (
     COMPARED_LATER,
     SCHEMA_VERSION,
@@ -136,7 +144,7 @@ class RunReader:
     def _facts(self) -> RunInfo:
         row = self._one("SELECT value FROM meta WHERE key = 'info'", ())
         if row is None:
-            raise StoreError(
+            raise NeverBegun(
                 f"{self.folder}: a run without its facts; it was cut off at its start: delete it"
             )
         try:

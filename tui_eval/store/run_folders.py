@@ -73,6 +73,10 @@ class DamagedRun(StoreError):
     """A run whose database is no longer one: cut short, or overwritten."""
 
 
+class NeverBegun(StoreError):
+    """A run that was cut off before its facts were written: nothing of it ran."""
+
+
 class NewerRun(StoreError):
     """A run that a newer tui-eval has written."""
 

@@ -337,6 +337,8 @@ class RunSummary(msgspec.Struct):
     cases_errors: int | None = None
     lacks: str = ""
     """What it does not have though all that it holds has ended (`missing_cases.lacks_of`): it is no success."""
+    never_begun: bool = False
+    """Of one that cannot be read: it was cut off before anything of it ran."""
 
     @property
     def price(self) -> float | None:
