@@ -141,6 +141,21 @@ async def test_cases_and_failures_are_gone_through_in_the_list_and_where_one_is_
     assert current is not None and current.case_id.endswith(target)
 
 
+async def test_a_failing_case_is_gone_to_from_places_that_show_none(alone: Alone) -> None:
+    alone.go_to(GREETS)
+    for kind in ("runs", "search", "settings", "paper"):
+        alone.places.show(kind)
+        alone.window.screen.kind = kind
+    await press(alone, "failure.next")
+    current = alone.list.current()
+    assert kinds(alone) == ["suites"] and current is not None and current.case_id.endswith(REFUND)
+    place = alone.look_at(alone.go_to(CALMS))
+    alone.places.show("settings")
+    await press(alone, "failure.next")
+    assert alone.window.screen is place
+    assert place.looked_at is not None and place.looked_at.case_id.endswith(REFUND)
+
+
 @pytest.mark.parametrize(
     ("key", "words"), [("case.next", "no further case"), ("failure.next", "nothing failed here")]
 )

@@ -34,6 +34,10 @@ class ScreensByName(Protocol):
         ...
 
 
+WITHOUT_CASES = ("paper", "settings", "runs", "search")
+"""Kinds of places that are left for a failing case: it is not seen from there."""
+
+
 class PlaceController:
     """Knows the stack of screens, and screens by their names alone. A new screen's `show_…` belongs here."""
 
@@ -215,7 +219,12 @@ class PlaceController:
 
     def failure(self, step: int) -> None:
         """To the next failing case."""
-        self._go(self.navigate(step, True), "nothing failed here")
+        target = self.navigate(step, True)
+        place = self.place
+        while target is not None and place is not None and place.kind in WITHOUT_CASES:
+            self.pop()
+            place = self.place
+        self._go(target, "nothing failed here")
 
     def neighbour(self, step: int) -> None:
         """To the next case."""

@@ -65,6 +65,7 @@ class SearchScreen(Place, inherit_bindings=False):
     """Results, best first: case, turn, who said it, the words with what stands around them."""
 
     TITLE = "Search"
+    kind = "search"
     BINDINGS: ClassVar = [*bindings("search", SEARCH_KEYS), *bindings("screen", PANE_KEYS)]
     KEY_SECTIONS = (("Results", (*OPEN_KEYS, *SEARCH_KEYS, *PANE_KEYS)), ("Moving", keys_in("moving")))
     VERTICAL_BREAKPOINTS = BREAKPOINTS
