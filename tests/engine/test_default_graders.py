@@ -131,6 +131,21 @@ async def test_a_rubric_prompt_of_chat_messages_is_sent_as_these(tmp_path: Path,
     ]
 
 
+async def test_the_user_whom_a_judge_plays_says_nothing_of_its_thoughts(tmp_path: Path) -> None:
+    said = iter(["<think>###STOP### already?</think>I want a refund", "###STOP###"])
+    with OpenAIServer(default=lambda seen: Planned(text=next(said))) as server:
+        (tmp_path / "tui_eval.yaml").write_text(
+            f"judge: {{type: openai, model: m, base_url: '{server.base}', api_key: k}}\n"
+        )
+        user = {"id": "promptfoo:simulated-user", "config": {"maxTurns": 3, "instructions": "be brief"}}
+        suite = {"prompts": ["Help."], "providers": ["echo"], "tests": [{"provider": user}]}
+        (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(suite))
+        (attempt,) = await run(tmp_path, [])
+    assert attempt.outcome == "passed", attempt.message
+    asked = [entry.text for entry in attempt.transcript if entry.agent == "user"]
+    assert asked == ["I want a refund"]
+
+
 OWN = """
 prompts: ['hi {{v}}']
 providers: [echo]

@@ -17,7 +17,7 @@ import msgspec
 
 from tui_eval import agents, causes
 from tui_eval.agents.base import Agent, AgentError, Pace, Request, Services, SessionContext
-from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer
+from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, without_thoughts
 from tui_eval.config.project import (
     JUDGE_NETWORK,
     AgentSpec,
@@ -366,7 +366,7 @@ class RunContext(Hosts):
 
     async def _ask_model(self, system: str, prompt: str) -> str:
         assert self.config.judge is not None
-        return (await self._ask(self.config.judge, system, prompt, None)).text
+        return without_thoughts((await self._ask(self.config.judge, system, prompt, None)).text)
 
     async def embed(
         self, provider: Any, texts: list[str], judge: str | None = None, env: Any = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.engine.test_runs import go, suite_of
 
 
@@ -12,12 +14,13 @@ async def test_groups_without_a_judge(project) -> None:
     assert [(mode.what, mode.count, mode.name) for mode in assessment.modes] == [('lacks "o"', 3, None)]
 
 
-async def test_a_judge_names_the_groups(project) -> None:
+@pytest.mark.parametrize("thought", ["", "<think>Which letter?</think>\\n"])
+async def test_a_judge_names_the_groups(project, thought: str) -> None:
     config = """
     agents: {helper: {type: scripted, script: agent.script.yaml}}
     judge: {type: scripted, script: judge.script.yaml}
     """
-    judge = "default: {say: 'The answer lacks the letter.'}\n"
+    judge = f'default: {{say: "{thought}The answer lacks the letter."}}\n'
     files = {"judge.script.yaml": judge}
     root = project(suite=suite_of("a", "b"), script="default: {say: k}\n", config=config, **files)
     _, reader = await go(root, assess=True)

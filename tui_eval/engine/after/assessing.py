@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from tui_eval.assertions.judge_input import without_thoughts
 from tui_eval.engine.run_context import AskJudge, judges_take
 from tui_eval.guard import figures
 from tui_eval.guard.text import clip
@@ -67,7 +68,7 @@ async def _name(
         answer = await ask(SYSTEM, question(mode, reader), None)
     if on_answer is not None:
         on_answer()
-    return clip(" ".join(answer.text.split()), 300)
+    return clip(" ".join(without_thoughts(answer.text).split()), 300)
 
 
 def question(mode: FailureMode, reader: RunReader) -> str:
