@@ -61,6 +61,21 @@ def test_an_agent_that_is_named_twice_is_asked_once(cli: Cli, two_models: Path, 
     assert len(server.requests) == 2
 
 
+@pytest.mark.parametrize("slip", ["base_ulr: 'http://127.0.0.1:9/v1'", "max_steps: 0", "system: 3"])
+def test_an_entry_with_a_slip_asks_nobody(
+    cli: Cli, two_models: Path, server: TwoModels, monkeypatch: pytest.MonkeyPatch, slip: str
+) -> None:
+    """Without the key that was meant it is another agent: `base_ulr` asked the provider's own server, for money."""
+    config = f"agents:\n  helper: {{type: openai, model: good, {slip}}}\n  rest: {{type: echo}}\n"
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+    (two_models / "tui_eval.yaml").write_text(config.replace("model:", f"base_url: '{server.base}', model:"))
+    told = cli("run", "one", "--display", "json")
+    key = slip.partition(":")[0]
+    assert told.code == 4 and {outcome for _, _, outcome in ran(told.out)} == {"error"}
+    assert f"tui_eval.yaml:2: agents.helper.{key}: " in told.out and not server.requests
+    assert cli("run", "one", "--agent", "helper").code == 4 and not server.requests
+
+
 def ran(text: str) -> list[tuple[str, str, str]]:
     """Case, model and outcome of each attempt."""
     rows = [json.loads(line) for line in text.splitlines()]

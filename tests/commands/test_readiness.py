@@ -43,6 +43,44 @@ def test_a_programs_folder_that_is_not_there_is_an_error(cli: Cli, project: Path
     assert "cwd" not in cli("check", "suite.yaml").out
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (
+            "type: openai, model: m, base_url: 'ftp://x'",
+            "base_url: must be an address that begins with http://",
+        ),
+        (
+            "type: ollama, model: m, base_url: 'localhost:8000'",
+            "base_url: must be an address that begins with",
+        ),
+        ("type: http, url: x", "url: must be an address that begins with http:// or https://, not 'x'"),
+        (
+            "type: nao, url: 'http://'",
+            "url: must be an address that begins with http:// or https://, not 'http",
+        ),
+        (
+            "type: python, function: nope",
+            "function: must be FILE.py:function or package.module:function, not",
+        ),
+        ("type: command, command: []", "command: must have a word at least"),
+        (
+            "type: openai, model: m, base_url: 'http://127.0.0.1:9/v1', system: 'file://gone.md'",
+            "system: cannot read",
+        ),
+        ("type: scripted, script: odd.yaml", "script: odd.yaml:2: default.delay: is not known here; known: "),
+    ],
+)
+def test_an_entry_that_no_case_could_be_asked_with_is_an_error(
+    cli: Cli, project: Path, entry: str, said: str
+) -> None:
+    """Each case erred when it was run, and `check` found nothing."""
+    (project / "odd.yaml").write_text("default:\n  delay: 8\n", "utf-8")
+    (project / "tui_eval.yaml").write_text(f"agents:\n  helper: {{{entry}}}\n", "utf-8")
+    told = cli("check", ".")
+    assert told.code == 4 and f"tui_eval.yaml:2: agents.helper.{said}" in told.out, told
+
+
 def test_a_provider_that_we_have_no_agent_for_is_said(cli: Cli, project: Path) -> None:
     _suite("['bedrock:some.model']")
     told = cli("check", "promptfooconfig.yaml")

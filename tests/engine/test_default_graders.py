@@ -52,6 +52,19 @@ async def run(folder: Path, told: list[str], **given: Any) -> list[Attempt]:
     return [attempt for attempt in found if attempt is not None]
 
 
+@pytest.mark.parametrize("judge", ["{type: openai, modle: m}", "nobody", "house"])
+async def test_no_other_grades_in_the_place_of_a_judge_whose_entry_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge: str
+) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(SUITE)
+    (tmp_path / "tui_eval.yaml").write_text(f"agents: {{house: {{type: opneai}}}}\njudge: {judge}\n")
+    with OpenAIServer(default=lambda seen: Planned(text='{"pass": true, "score": 1}')) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-some-length")
+        attempts = await run(tmp_path, [], trust=True)
+    assert [attempt.outcome for attempt in attempts] == ["error", "error"] and not server.requests
+
+
 @pytest.mark.real
 async def test_promptfoos_default_grader_judges_where_its_key_is_there_and_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

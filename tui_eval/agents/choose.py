@@ -82,6 +82,8 @@ def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
         if not (Path(here) / match["file"]).is_file():
             raise ConfigError(f"{said}{text}: there is no file {match['file']}")
         return AgentSpec(text, "python", {"function": text}, base=here, typed=True)
+    if re.match(r"(?i)https?://", text) and not re.match(r"(?i)https?://[^/\s]", text):
+        raise ConfigError(f"{said}{text}: names no host, as http://localhost:9000/chat does")
     try:
         named = agent_of(text, here)
     except ConfigError as error:

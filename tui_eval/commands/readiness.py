@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tui_eval.agents import AgentError, agent_class
+from tui_eval.agents import AgentError, Services, agent_class, create
 from tui_eval.config import project as configuration
 from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec, VariableNotSet
 from tui_eval.engine import grader_choice
@@ -21,6 +21,9 @@ from tui_eval.model import Assertion, Case, Problem, Suite
 _FILES = {"scripted": "script", "python": "function", "javascript": "file", "ruby": "file"}
 """The option of an agent that names its file."""
 _LOADING_SECONDS = 10.0
+_MADE_HERE = frozenset({"openai", "anthropic", "ollama", "http", "python", "command", "echo", "scripted"})
+"""Types of agents that are made of what stands in their entry and in files beside it: what they are refused for now, each
+of their cases would be refused for."""
 
 
 def not_ready(loaded: Sequence[Suite], config: Config, trust: Trust) -> list[Problem]:
@@ -129,6 +132,16 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
         return fault(error.what if entry else f"{key}: {error.what}", "", key)
     except (ConfigError, AgentError) as error:
         return fault(str(error), "", "")
+    if entry and spec.type in _MADE_HERE:
+        try:
+            create(filled, Services(root=config.root, trust=trust))
+        except NeedsTrust:
+            pass
+        except (ConfigError, AgentError) as error:
+            said = str(error)
+            key, _, message = said.removeprefix(f"agents.{spec.name}.").partition(": ")
+            own = said.startswith(f"agents.{spec.name}.")
+            return fault(message if own else said, "", key if own else option or "", True)
     from tui_eval.config.config_values import USUAL_KEYS, is_own_host
 
     usual = USUAL_KEYS.get(spec.type)
@@ -180,6 +193,8 @@ def _grader_fault(job: Job, one: Assertion, config: Config, trust: Trust) -> _Fa
             spec = grader_choice.judge_of(job.judge, config) or grader_choice.default_of(job, config)
     except (grader_choice.NoGrader, ConfigError) as error:
         return _Fault(f"and {error}", "")
+    if spec is None and config.judge_wrong:
+        return None  # what is wrong with it is said there
     if spec is None:
         return _Fault("and none is named", "write `judge: NAME` into tui_eval.yaml, or give --judge")
     fault = _fault(spec, config, trust)

@@ -136,6 +136,7 @@ class _Reader:
         config.agents = self._agents(items.get("agents"))
         config.databases = self._databases(items.get("databases"))
         config.judge = self._judge(items.get("judge"))
+        config.judge_wrong = config.judge is None and items.get("judge") is not None
         config.suites = self._suites(items.get("suites"))
         config.run = self._run(items.get("run"))
         config.prices = self._prices(items.get("prices"))
@@ -179,16 +180,21 @@ class _Reader:
         for key in keys.REQUIRED.get(taken["type"], ()):
             if key not in taken and ".".join(map(str, (*path, key))) not in refused:
                 self._wrong((*path, key), f"missing: a {kind} agent needs it")
-        return self._spec(name, taken, {key: taken[key] for key in options if key in taken}, path)
+        spec = self._spec(name, taken, {key: taken[key] for key in options if key in taken}, path)
+        return (
+            spec if len(self._config.problems) == before else None
+        )  # without `base_ulr` it is another agent
 
     def _added_agent(
         self, name: str, kind: str, value: dict[Any, Any], path: tuple[Hashable, ...]
-    ) -> AgentSpec:
+    ) -> AgentSpec | None:
         """An agent of another package's type: the keys that are not every agent's are its own business."""
         own = {str(key): item for key, item in value.items() if key not in keys.AGENT}
         shared = {key: item for key, item in value.items() if key in keys.AGENT and key != "type"}
+        before = len(self._config.problems)
         taken = self._take(keys.AGENT, shared, path, f"a {kind} agent")
-        return self._spec(name, {**taken, "type": kind}, own, path)
+        spec = self._spec(name, {**taken, "type": kind}, own, path)
+        return spec if len(self._config.problems) == before else None
 
     def _spec(
         self, name: str, taken: dict[str, Any], options: dict[str, Any], path: tuple[Hashable, ...]

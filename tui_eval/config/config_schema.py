@@ -47,6 +47,23 @@ def without_variables(value: Any) -> str:
     return found
 
 
+def address(value: Any) -> str:
+    """Where a server is; what a variable begins with is seen when it is filled in."""
+    found = text(value)
+    if not found.startswith(("${", "{{")) and not re.match(r"(?i)https?://[^/\s]", found):
+        raise Wrong(f"must be an address that begins with http:// or https://, not {_shown(found)}")
+    return found
+
+
+def function(value: Any) -> str:
+    """`FILE.py:function` or `package.module:function`."""
+    found = text(value)
+    file, _, name = found.rpartition(":")
+    if "${" not in found and not (file and name.isidentifier()):
+        raise Wrong(f"must be FILE.py:function or package.module:function, not {_shown(found)}")
+    return found
+
+
 def secret(value: Any) -> str:
     """Text or a number, of which nothing is repeated in an error."""
     if isinstance(value, (bool, dict, list, type(None))):
@@ -97,7 +114,11 @@ def tools(value: Any) -> list[dict[str, Any]]:
 
 def command(value: Any) -> list[str] | str:
     """A command line: a list of words, or one text."""
-    return value if isinstance(value, str) and value else texts(value)
+    if isinstance(value, str) and value:
+        return value
+    if value in ("", []):
+        raise Wrong('must have a word at least, for example ["./agent", "--json"]')
+    return texts(value)
 
 
 def choice(*allowed: str) -> Check:
@@ -146,12 +167,13 @@ def number(least: float = 0, *, above: bool = False) -> Check:
     return check
 
 
-def integer(least: int) -> Check:
+def integer(least: int, most: int = 2**31 - 1) -> Check:
     """A whole number of at least `least`."""
+    bound = f"of at least {least}" if most == 2**31 - 1 else f"from {least} to {most:,}"
 
     def check(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
-            raise Wrong(f"must be a whole number of at least {least}, not {_shown(value)}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise Wrong(f"must be a whole number {bound}, not {_shown(value)}")
         return value
 
     return check
@@ -183,6 +205,8 @@ def _one_of(words: tuple[str, ...]) -> str:
 
 
 _SECONDS = number(0, above=True)
+MOST_ATTEMPTS = 100_000
+"""Of one case: what anybody means to ask."""
 
 TOP = ("agents", "judge", "databases", "suites", "run", "prices", "providers")
 
@@ -208,7 +232,7 @@ AGENT: dict[str, Check] = {
 RATE: dict[str, Check] = {"requests": number(0, above=True), "tokens": number(0, above=True)}
 
 _MODEL: dict[str, Check] = {
-    "base_url": text,
+    "base_url": address,
     "api_key": secret,
     "headers": headers,
     "system": text,
@@ -224,7 +248,7 @@ AGENT_OPTIONS: dict[str, dict[str, Check]] = {
     "openai": _MODEL,
     "anthropic": _MODEL,
     "ollama": {
-        "base_url": text,
+        "base_url": address,
         "api_key": secret,
         "headers": headers,
         "system": text,
@@ -232,7 +256,7 @@ AGENT_OPTIONS: dict[str, dict[str, Check]] = {
         "completion": flag,
     },
     "nao": {
-        "url": text,
+        "url": address,
         "email": text,
         "username": text,
         "password": secret,
@@ -240,7 +264,7 @@ AGENT_OPTIONS: dict[str, dict[str, Check]] = {
         "headers": headers,
     },
     "neuro-san": {
-        "url": text,
+        "url": address,
         "headers": headers,
         "network": text,
         "agent": text,
@@ -249,7 +273,7 @@ AGENT_OPTIONS: dict[str, dict[str, Check]] = {
         "tool_path": text,
     },
     "http": {
-        "url": text,
+        "url": address,
         "method": text,
         "headers": headers,
         "body": anything,
@@ -258,7 +282,7 @@ AGENT_OPTIONS: dict[str, dict[str, Check]] = {
         "tool_calls": text,
         "usage": text,
     },
-    "python": {"function": text, "fresh": flag},
+    "python": {"function": function, "fresh": flag},
     "command": {"command": command, "env": headers, "cwd": text},
     "echo": {"prefix": text},
     "scripted": {"script": text, "seed": integer(0)},
@@ -292,16 +316,16 @@ SUITE: dict[str, Check] = {
     "compat": choice("documented", "reference"),
     "comparison": mapping,
     "judge": text,
-    "attempts": integer(1),
+    "attempts": integer(1, MOST_ATTEMPTS),
     "timeout": _SECONDS,
 }
 
 RUN: dict[str, Check] = {
     "concurrency": integer(1),
     "timeout": _SECONDS,
-    "attempts": optional(integer(1)),
+    "attempts": optional(integer(1, MOST_ATTEMPTS)),
     "retries": integer(0),
-    "max_cost": optional(number(0)),
+    "max_cost": optional(number(0, above=True)),
     "script_memory": optional(number(0.25)),
     "on": where,
     "files": choice("sent", "shared"),
@@ -416,12 +440,14 @@ class NaoProject(msgspec.Struct, omit_defaults=True):
 class Config(msgspec.Struct, omit_defaults=True):
     """Everything that configures a project. `root` is absolute; `file` is None without a file. `typed` are
     options of the command line that promptfoo suites read as their `commandLineOptions`, `suite_secrets` those that
-    stand in suites which were read with it (`Suite.hidden`)."""
+    stand in suites which were read with it (`Suite.hidden`). `judge_wrong`: one is named that cannot be asked, and no
+    other is in its place."""
 
     root: Path
     file: Path | None = None
     agents: dict[str, AgentSpec] = {}
     judge: AgentSpec | None = None
+    judge_wrong: bool = False
     databases: dict[str, DatabaseSpec] = {}
     suites: list[SuiteRule] = []
     run: RunSettings = msgspec.field(default_factory=RunSettings)

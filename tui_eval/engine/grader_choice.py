@@ -41,8 +41,8 @@ def judge_of(name: str | None, config: Config, typed: str | None = None) -> Agen
 
 def default_of(job: Job, config: Config) -> AgentSpec | None:
     """What grades where nobody names a judge: the default of the suite's format; None: nothing does."""
-    if job.judge or config.judge is not None:
-        return None
+    if job.judge or config.judge is not None or config.judge_wrong:
+        return None  # no other grades in the place of one whose entry is wrong
     return format_of(job.format).default_grader(job.settings.get("env"), config)
 
 

@@ -459,6 +459,8 @@ def _find_agent(case: Case, config: Config, env: Any) -> AgentSpec:
         return own
     if case.agent and case.agent in config.agents:
         return config.agents[case.agent]
+    if case.agent and (wrong := refused_agent(config, case.agent)) is not None:  # and no other in its place
+        raise ConfigError(f"agent {case.agent}: {wrong}")
     if rule and rule.agent:
         if rule.agent in config.agents:
             return config.agents[rule.agent]

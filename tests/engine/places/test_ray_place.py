@@ -1018,7 +1018,8 @@ def test_an_agents_file_with_a_secret_is_refused_before_a_run_is_made(
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "tui_eval.yaml").write_text(
-        "agents:\n  odd: {type: python, function: 'odd.py:answer', key: '${ODD_API_KEY}'}\n  plain: {type: echo}\n"
+        "agents:\n  odd: {type: python, function: 'odd.py:answer'}\n  plain: {type: echo}\n"
+        "judge: {type: openai, model: m, api_key: '${ODD_API_KEY}'}\n"
     )
     (tmp_path / "suite.yaml").write_text("agent: odd\ntest_cases: [{name: a, input: b}]\n")
     with pytest.raises(ConfigError) as refused:

@@ -109,8 +109,12 @@ class NeuroSanFormat(Format):
 
     def default_agent(self, name: str | None, config: Config) -> AgentSpec | None:
         """An agent with the network's name, else the entry called `neuro-san`, else a server on this machine."""
-        from tui_eval.config.project import NEURO_SAN_URL, AgentSpec
+        from tui_eval.config.project import NEURO_SAN_URL, AgentSpec, ConfigError, refused_agent
 
+        if (
+            wrong := refused_agent(config, "neuro-san")
+        ) is not None:  # its server is not the one on this machine
+            raise ConfigError(f"agent neuro-san: {wrong}")
         spec = super().default_agent(name, config) or config.agents.get("neuro-san")
         return spec or AgentSpec("neuro-san", "neuro-san", {"url": NEURO_SAN_URL}, base=str(config.root))
 
