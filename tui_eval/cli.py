@@ -56,7 +56,21 @@ def _answer(ctx: click.Context, wanted: bool, text: Callable[[], str]) -> None:
         ctx.exit()
 
 
+_MAY_BE_EMPTY = frozenset({"topic", "description", "prompt_prefix", "prompt_suffix", "filter_pattern",
+                           "filter_prompts", "filter_providers"})  # fmt: skip
+
+
 class _Command(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A name that is empty is a variable that is not set (`--judge "$JUDGE"`), and not the option left out."""
+        left = super().parse_args(ctx, args)
+        for param in self.params:
+            given = ctx.params.get(param.name or "")
+            values = given if isinstance(given, (tuple, list)) else (given,)
+            if "" in values and param.name not in _MAY_BE_EMPTY and not ctx.resilient_parsing:
+                raise click.BadParameter("is empty; give a value, or leave it out", ctx, param)
+        return left
+
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         return _said(super().get_help_option(ctx))
 

@@ -116,6 +116,25 @@ def test_a_configuration_that_is_there_says_which_agent(cli: Cli, tmp_path: Path
     assert broken.code == 4 and "tui_eval.yaml:1" in broken.err
 
 
+def test_a_function_beside_the_folder_is_found_from_there(cli: Cli, tmp_path: Path, monkeypatch) -> None:
+    """`my_agent.py:answer` of the current folder was written as one of the new folder, where it is not."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_agent.py").write_text("def answer(message):\n    return 'hello, Ada'\n", "utf-8")
+    assert cli("init", "new", "--agent", "my_agent.py:answer").code == 0
+    assert '"../my_agent.py:answer"' in (tmp_path / "new/tui_eval.yaml").read_text("utf-8")
+    ran = cli("run", "new", "--trust")
+    assert ran.code == 0, ran
+
+
+def test_a_model_that_would_be_dropped_is_refused(cli: Cli, tmp_path: Path) -> None:
+    told = cli("init", tmp_path / "new", "-m", "tiny")
+    assert told.code == 4 and "a scripted agent has no model; give --agent, too" in told.err
+    assert not (tmp_path / "new").exists()
+    assert cli("init", tmp_path).code == 0
+    told = cli("init", tmp_path, "--format", "nao", "-m", "tiny")
+    assert told.code == 4 and "write the model there" in told.err
+
+
 def test_what_is_no_agent_or_no_folder_is_said(cli: Cli, tmp_path: Path) -> None:
     assert "no agent of that name" in cli("init", tmp_path, "--agent", "nonsense").err
     (tmp_path / "file").write_text("")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -49,6 +50,14 @@ def init(folder: Path, case_format: str | None, agent: str | None, model: str | 
     place, suite = first.place, first.text
     files: dict[str, str] = {}
     there = (folder / CONFIG_NAME).exists()
+    if model and there:
+        raise CommandError(
+            f"-m {model}: {folder / CONFIG_NAME} exists and init never overwrites: write the model there"
+        )
+    if model and agent is None:
+        raise CommandError(
+            f"-m {model}: a scripted agent has no model; give --agent, too (openai:{model}, a URL)"
+        )
     entry: dict[str, str] = {}
     if there:
         name = _configured(folder, agent)
@@ -137,12 +146,12 @@ def _entry(text: str | None, model: str | None, first: FirstSuite, folder: Path)
 
 
 def _below(folder: Path, function: str) -> str:
-    """A function's file as tui_eval.yaml names it: from its own folder, where it is below that."""
+    """A function's file as tui_eval.yaml names it: from its own folder. A module is found from there by its name."""
     file, _, name = function.rpartition(":")
-    try:
-        return f"{Path(file).resolve().relative_to(folder.resolve()).as_posix()}:{name}"
-    except ValueError:
+    here, outside = Path(file), not Path(file).resolve().is_relative_to(folder.resolve())
+    if not file.endswith(".py") or (here.is_absolute() and outside):
         return function
+    return f"{Path(os.path.relpath(here.resolve(), folder.resolve())).as_posix()}:{name}"
 
 
 def _is_server(text: str) -> bool:
