@@ -298,6 +298,44 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == GUIDE + "# more\n"
 
 
+EDITED = {
+    "suite.yaml": (
+        "agent: helper\ntest_cases:\n",
+        "- name: {0}\n  input: x\n  expected:\n    max_tool_calls: {1}\n    should_contain: [eurs]\n",
+    ),
+    "promptfooconfig.yaml": (
+        "prompts: ['{{q}}']\nproviders: [helper]\ntests:\n",
+        "- description: {0}\n  vars: {{q: x}}\n  assert:\n  - {{type: equals, value: {1}}}\n  - {{type: contains, value: eurs}}\n",
+    ),
+}
+
+
+@pytest.mark.usually(1)
+@pytest.mark.parametrize("name", EDITED)
+async def test_of_an_edited_file_no_other_case_is_changed(tmp_path: Path, name: str) -> None:
+    """Where the case's assertion stood, another one's stands now."""
+    head, case = EDITED[name]
+    root = project(tmp_path, "euros", **{name: head + case.format("a", 0)})
+    _, attempts, _ = await judged(root)
+    (root / name).write_text(head + case.format("b", 0) + case.format("a", 9))
+    now = reading.load(root / name, load([root]), Trust()).cases[-1]
+    proposal = propose(now, attempts[0], root)
+    (said,) = proposal.unable
+    assert "the case does not ask for this any more: run it again (r)" in said
+    write(proposal)
+    left = case.format("a", 9).replace("eurs", "euros")
+    assert (root / name).read_text() == head + case.format("b", 0) + left
+
+
+async def test_that_an_answer_is_one_to_another_question_is_said(tmp_path: Path) -> None:
+    root = project(tmp_path, "euros", **{"suite.yaml": GUIDE})
+    cases, attempts, _ = await judged(root)
+    assert not propose(cases[0], attempts[0], root).notes
+    cases[0].turns[0].text = "how many?"
+    (note,) = propose(cases[0], attempts[0], root).notes
+    assert note == "turn 1 of the case reads otherwise than what was answered: r asks it"
+
+
 def test_what_needs_a_person_is_said(tmp_path: Path) -> None:
     (tmp_path / "suite.yaml").write_text(GUIDE)
     case = Case("c", "c", "suite.yaml", "start_to_agent")

@@ -72,11 +72,17 @@ def propose(case: Case, attempt: Attempt, root: Path) -> Proposal:
         except (OSError, UnicodeDecodeError) as error:
             proposal.unable.append(f"{name}: {getattr(error, 'strerror', None) or 'not UTF-8'}")
             return proposal
-    lines = _lines_now(case)
+    proposal.notes.extend(_asked_otherwise(case, attempt))
+    lines = _LinesNow(case)
     # From the end, so that the lines before keep their numbers.
-    placed = [msgspec.structs.replace(v, line=lines.get(_key(v), v.line)) for v in attempt.verdicts]
+    placed = [msgspec.structs.replace(v, line=lines.of(v)) for v in attempt.verdicts]
     for verdict in sorted(placed, key=lambda verdict: -verdict.line):
         if not _can_be_mended(verdict) or verdict.type in ("assert-set", "suite"):
+            continue
+        if verdict.line < 0:
+            proposal.unable.append(
+                f"{verdict.type}: the case does not ask for this any more: run it again (r)"
+            )
             continue
         problem: EditError | None = None
         for name, file in files.items():
@@ -142,16 +148,43 @@ def with_line_ends(whole: str, old: str, new: str) -> str:
     return "\n".join(made)
 
 
-def _lines_now(case: Case) -> dict[tuple[str, str, int | None], int]:
-    """Where the case's assertions stand now; the file may have changed since they were judged."""
-    found: dict[tuple[str, str, int | None], int] = {}
-    twice: set[tuple[str, str, int | None]] = set()
-    listed = [(None, one) for one in case.assertions]
-    listed += [(number, one) for number, turn in enumerate(case.turns, 1) for one in turn.assertions]
-    for number, one in listed:
-        key = (one.type, shown(None if one.value is msgspec.UNSET else one.value), one.turn or number)
-        (twice.add(key) if key in found else found.__setitem__(key, one.line))
-    return {key: line for key, line in found.items() if key not in twice and line}
+class _LinesNow:
+    """Where a case's assertions stand now; the file may have changed since they were judged, and another case stand
+    where they were."""
+
+    def __init__(self, case: Case) -> None:
+        self._found: dict[tuple[str, str, int | None], list[int]] = {}
+        self._all: dict[tuple[str, int | None], list[int]] = {}
+        self._of_file = case.line > 0
+        listed = [(None, one) for one in case.assertions]
+        listed += [(number, one) for number, turn in enumerate(case.turns, 1) for one in turn.assertions]
+        for number, one in listed:
+            turn = one.turn or number
+            value = shown(None if one.value is msgspec.UNSET else one.value)
+            self._found.setdefault((one.type, value, turn), []).append(one.line)
+            self._all.setdefault((one.type, turn), []).append(one.line)
+
+    def of(self, verdict: Verdict) -> int:
+        """Its line; -1 where the case asks for nothing like it any more."""
+        found = self._found.get(_key(verdict), [])
+        if len(found) == 1 and found[0]:
+            return found[0]
+        # What was judged may be a template filled in: then its kind has to stand where it did.
+        like = self._all.get((verdict.type, verdict.turn), [])
+        there = not self._of_file or not verdict.line or verdict.line in (found or like)
+        return verdict.line if there else -1
+
+
+def _asked_otherwise(case: Case, attempt: Attempt) -> list[str]:
+    """Says where the answer is one to another question than the case has now."""
+    if not format_of(case.format).asks_as_written:
+        return []
+    said = {entry.turn: entry.text for entry in attempt.transcript if entry.kind == "user"}
+    for number, turn in enumerate(case.turns, 1):
+        was = said.get(number)
+        if was is not None and turn.text is not None and was != turn.text and MASK not in was:
+            return [f"turn {number} of the case reads otherwise than what was answered: r asks it"]
+    return []
 
 
 def _key(verdict: Verdict) -> tuple[str, str, int | None]:
