@@ -184,8 +184,11 @@ def test_many_threads_at_once():
 
 def test_pyhocon_itself_is_left_as_it_was():
     from pyhocon import ConfigFactory, config_parser
+    from pyhocon.config_tree import ConfigTree
 
+    merge = ConfigTree.merge_configs
     load("a = $")
+    assert config_parser.copy is __import__("copy") and ConfigTree.merge_configs is merge
     assert config_parser.os is __import__("os") and config_parser.ConfigFactory is ConfigFactory
     assert ConfigFactory.parse_string("a = 1") == {"a": 1}
 
@@ -234,6 +237,57 @@ def test_a_substitution_of_what_it_stands_in_is_an_error():
     (problem,) = load("a.b { k = [${a.b}] }\n").problems
     assert "refers to what it stands in" in problem.message
     assert ok('k = ["", null, "x"]\n') == {"k": ["", None, "x"]}
+
+
+def _doubling(first: str, line: str, lines: int) -> str:
+    return first + "".join(line.replace("N", str(n)).replace("M", str(n + 1)) for n in range(lines))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "text",
+    [
+        _doubling("a0 = xxxxxxxxxx\n", "aM = ${aN}${aN}${aN}${aN}\n", 20),
+        _doubling(f'a0 = "{"# " * 50_000}"\n', "aM = ${aN}${aN}${aN}${aN}\n", 20),  # set aside as a name
+        _doubling("a0 = [1, 2, 3, 4]\n", "aM = ${aN} ${aN} ${aN} ${aN}\n", 20),
+        _doubling("a0 { x = 1 }\n", "aM { p = ${aN}, q = ${aN}, r = ${aN} }\n", 20),
+        _doubling("a40 = 1\n", "aN { p = ${aM}, q = ${aM} }\n", 40),
+        _doubling("a = x\n", "a = ${a}${a}\n", 40),
+        _doubling("a { x = 1 }\n", "a { y = ${a} }\n", 30),
+    ],
+    ids=["texts", "quoted", "lists", "objects", "forward", "itself", "merged with itself"],
+)
+def test_substitutions_that_double_what_they_fill_in_are_an_error(text):
+    (problem,) = [one for one in load(text).problems if one.level == "error"]
+    assert "its substitutions fill in too much" in problem.message
+
+
+def test_substitutions_of_a_long_text_and_a_large_object_are_filled_in():
+    text = 'long = "' + "x " * 50_000 + '"\nmany { ' + "".join(f"k{n} = {n}\n" for n in range(300)) + "}\n"
+    text += "uses = [" + ", ".join("{t = ${long}, m = ${many}}" for _ in range(10)) + "]\n"
+    value = ok(text)
+    assert value["uses"] == [{"t": value["long"], "m": value["many"]}] * 10
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("is this true or false", "is this true or false"),
+        ("true or FALSE // comment", "true or FALSE"),
+        ("null x", "null x"),
+        ("a null b", "a null b"),
+        ('"say "null', "say null"),
+        ("[null x, it is true, true, null\n false]", ["null x", "it is true", True, None, False]),
+        ("costs 2.50 or 1e3 or -0.10", "costs 2.50 or 1e3 or -0.10"),
+        ("[2.50 euro, 2.50, .5]", ["2.50 euro", 2.5, 0.5]),
+        ("  true  ", True),
+        ("null # nothing", None),
+        ("{ b = true, c = null }", {"b": True, "c": None}),
+    ],
+)
+def test_a_constant_beside_words_is_a_word(text, value):
+    assert ok(f"a = {text}\n") == {"a": value}
+    assert ok("true = 1\ntrue x = 2\n") == {"true": 1, "true x": 2}
 
 
 @pytest.mark.parametrize(

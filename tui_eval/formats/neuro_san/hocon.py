@@ -2,18 +2,19 @@
 
 Mended: JSON's escapes are decoded; a quoted key is its text, one key even with dots in it;
 durations (`5 s`, `3 hours later`) stay text; a byte order mark is skipped; `${a."b.c"}` is
-understood; an empty text or a null in a list is kept. Refused: URL and package includes; files outside the project and environment variables
+understood; an empty text or a null in a list is kept; `true`, `false` and `null` beside words are words. Refused: URL and package includes; files outside the project and environment variables
 unless the folder is trusted. An include is looked for beside the including file, then from the
 project root. Everything else (merging, substitution, `+=`, unquoted text) is pyhocon's.
 """
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,10 @@ from tui_eval.model import Problem
 
 LARGEST = 1_000_000
 """Characters apart from those of quoted strings; pyhocon takes about 15 seconds for as many."""
+
+MOST_FILLED_IN = 100_000
+"""Values that substitutions may fill in, of a text each hundred characters: a few lines that refer to each other
+double what they fill in again and again."""
 
 _lock = threading.Lock()  # pyhocon sets pyparsing's white space globally while it parses
 _ADVICE = re.compile(r"[(]?(?:at char \d+[),]*|line: ?(\d+),? col: ?\d+[)]?)[, ]*")
@@ -63,13 +68,14 @@ def load(text: str, path: str, root: Path, trust: Trust, *, named: bool = False)
         return HoconDocument(None, nothing, [problem], prepared.files)
     try:
         environment = _Environment(trust, named=named)
-        with _lock, _tamed(environment):
+        restorer = _Restorer(prepared)
+        with _lock, _tamed(environment, _Filled(restorer)):
             from pyhocon.config_parser import ConfigParser
 
             tree = ConfigParser.parse(prepared.text)
         if environment.refused is not None:
             raise environment.refused
-        value = _Restorer(prepared).plain(tree)
+        value = restorer.plain(tree)
     except (Exception, RecursionError) as error:
         problems = [*prepared.problems, _problem(error, prepared, path)]
         return HoconDocument(None, prepared.lines, problems, prepared.files)
@@ -77,6 +83,10 @@ def load(text: str, path: str, root: Path, trust: Trust, *, named: bool = False)
 
 
 class _IncludeRefused(Exception):
+    pass
+
+
+class _FilledInTooMuch(Exception):
     pass
 
 
@@ -109,34 +119,75 @@ class _Environment:
         return f"\ue000{name}\ue001" if self._named else os.environ[name]
 
 
+class _Filled:
+    """Counts what pyhocon fills in for substitutions, in place of its `copy`, and what it merges: so much and no more."""
+
+    def __init__(self, restorer: _Restorer) -> None:
+        self._left = MOST_FILLED_IN
+        self._restorer = restorer
+
+    def _take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise _FilledInTooMuch("its substitutions fill in too much")
+
+    def deepcopy(self, value: Any) -> Any:
+        waiting = [value]
+        while waiting:
+            one = waiting.pop()
+            self._take(1 + (self._restorer.length(one) // 100 if isinstance(one, str) else 0))
+            if isinstance(one, dict):
+                waiting.extend(one.values())
+            elif isinstance(one, list):
+                waiting.extend(one)
+        copied: dict[int, Any] = {}
+        result = copy.deepcopy(value, copied)
+        self._take(len(copied))  # what is not filled in yet drags along the objects that it stands in
+        return result
+
+    def merging(self, merge: Callable[..., Any]) -> Callable[..., Any]:
+        """pyhocon's `merge_configs`, counted."""
+
+        def counted(a: Any, b: Any, copy_trees: bool = False) -> Any:
+            self._take(1 + len(b))
+            return merge(a, b, copy_trees=copy_trees)
+
+        return counted
+
+
 @contextmanager
-def _tamed(environment: _Environment) -> Iterator[None]:
+def _tamed(environment: _Environment, filled: _Filled) -> Iterator[None]:
     """pyhocon without files, URLs, packages, durations and the environment, while the lock is held."""
     import pyparsing
     from pyhocon import config_parser
+    from pyhocon.config_tree import ConfigTree
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise _IncludeRefused("include of a URL or package is never done")
 
     replaced = {
         "os": SimpleNamespace(environ=environment, path=os.path),
+        "copy": filled,
         "get_period_expr": pyparsing.NoMatch,
         "ConfigFactory": _NoFiles,
         "urlopen": refuse,
         "find_package_dirs": refuse,
     }
     kept = {name: getattr(config_parser, name) for name in replaced}
+    merge = ConfigTree.merge_configs
     logger = logging.getLogger("pyhocon")
     level = logger.level
     white = pyparsing.ParserElement.DEFAULT_WHITE_CHARS
     try:
         for name, value in replaced.items():
             setattr(config_parser, name, value)
+        ConfigTree.merge_configs = staticmethod(filled.merging(merge))
         logger.setLevel(logging.CRITICAL)
         yield
     finally:
         for name, value in kept.items():
             setattr(config_parser, name, value)
+        ConfigTree.merge_configs = staticmethod(merge)
         logger.setLevel(level)
         # pyhocon does not put it back when the text is broken
         pyparsing.ParserElement.set_default_whitespace_chars(white)
@@ -160,6 +211,10 @@ class _Restorer:
             raise ValueError("a substitution refers to what it stands in")
         return None if type(value).__name__ == "NoneValue" else self._text(str(value))
 
+    def length(self, text: str) -> int:
+        """How long a text will be."""
+        return len(text) + sum(len(self._strings[int(number)]) for number in self._name.findall(text))
+
     def _text(self, text: str) -> str:
         return self._name.sub(lambda match: self._strings[int(match.group(1))], text)
 
@@ -178,6 +233,8 @@ def _problem(error: BaseException, prepared: Prepared, path: str) -> Problem:
     line = getattr(error, "lineno", None)
     if line is None and (match := re.search(r"line: ?(\d+)", text)):
         line = int(match.group(1))
+    if isinstance(error, _FilledInTooMuch):
+        return _at(prepared, 0, path, f"not valid HOCON: {text}", "write out what they stand for")
     if isinstance(error, _IncludeRefused):
         return _at(prepared, 0, path, f"not valid HOCON: {text}")
     if isinstance(error, ParseBaseException):

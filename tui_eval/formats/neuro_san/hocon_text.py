@@ -81,6 +81,8 @@ _LETTERS = "A-Za-z0-9_À-ÖØ-öø-ÿ-"
 _SIMPLE = re.compile(rf"[{_LETTERS}]+(?: [{_LETTERS}]+)*\Z")
 """What pyhocon also takes for a key without quotes, so that `"é"` and `é` are one key."""
 _NUMBER = re.compile(r"[+-]?[\d.]+(?:[eE][+-]?\d+)?\Z")
+_CONSTANTS = frozenset({"true", "false", "null"})
+_WORDS = frozenset({"word", "string", "triple", "other"})
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[^\n])")
 _ESCAPES = {
     "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "/": "/", '"': '"', "\\": "\\",
@@ -143,6 +145,7 @@ class _Scanner:
         text = re.sub(r"\r(?!\n)", "\n", text.removeprefix("\ufeff"))
         stack = [_Frame("", base, 1)]
         line, position, end = 1, 0, len(text)
+        before = ""  # the kind of the token before, on this line
         self._fresh(shown, 1)
         while position < end:
             frame = stack[-1]
@@ -160,6 +163,16 @@ class _Scanner:
             if kind == "comment" and not self._is_comment(token, text[position - 1 : position], frame):
                 kind, token = "word", "//"  # http://…, a//b
             position += len(token)
+            if kind == "word" and _is_constant(token) and (frame.in_value or frame.mark == "["):
+                # Beside words it is one; pyhocon makes `True`, `2.5` or the name of an object of it, without its blank.
+                following = _TOKEN.match(text, len(text) - len(text[position:].lstrip(" \t")))
+                if before in _WORDS or (following is not None and following.lastgroup in _WORDS):
+                    self.out.append(f'"{token}"')
+                    self._touch(frame, shown, line)
+                    before = kind
+                    continue
+            if kind != "blank":
+                before = kind or ""
             if kind == "newline":
                 line += 1
                 self.out.append("\n")
@@ -399,6 +412,11 @@ def prepare(text: str, path: str, root: Path, trust: Trust, *, follow: bool = Tr
         "".join(scanner.out), scanner.prefix, scanner.strings, scanner.origin, scanner.lines,
         scanner.files, scanner.problems,
     )  # fmt: skip
+
+
+def _is_constant(token: str) -> bool:
+    """Whether pyhocon makes a value of a word that is written otherwise."""
+    return token.lower() in _CONSTANTS or (_NUMBER.match(token) is not None and not token.isdigit())
 
 
 def _segments(key: list[tuple[bool, str]]) -> list[str]:
