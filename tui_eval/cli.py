@@ -139,6 +139,12 @@ def run_command(
     for key in ("agents", "models", "select", "filter_metadata"):
         options[key] = list(options[key])
     options["command"] = _typed_command()
+    if report and display == "json":
+        raise click.UsageError(
+            "--report classic and --display json are two reports on stdout: give one (-o writes files)"
+        )
+    if options["filter_sample_seed"] is not None and options["filter_sample"] is None:
+        raise click.UsageError("--filter-sample-seed draws nothing by itself: give --filter-sample N, too")
     if env_files:
         from tui_eval.commands.run_suites import read_env_files
 

@@ -39,6 +39,10 @@ def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, argumen
         (["run", "--config", "nowhere.yaml", "."], "nowhere.yaml"),
         (["run", "nowhere"], "nowhere"),
         (["run", ""], "is empty"),
+        (["run", ".", "--config", "."], "is a folder: name the file"),
+        (["run", ".", "--report", "classic", "--display", "json"], "give one"),
+        (["run", ".", "--filter-sample-seed", "3"], "give --filter-sample N, too"),
+        (["run", ".", "--filter-prompts", "zzz"], "there are: none"),
         (["run", ".", "--judge", ""], "is empty"),
         (["run", ".", "--agent", "helper", "--agent", ""], "is empty"),
         (["run", ".", "-m", ""], "is empty"),
@@ -114,6 +118,20 @@ def test_a_name_or_pattern_that_matches_nothing_is_wrong_usage(
     told = cli("run", ".", *words)
     assert told.code == 4 and "there are" in told.err.replace("descriptions are", "there are"), told
     assert not (project / ".tui-eval").exists()
+
+
+def test_options_that_only_one_format_has_say_where_they_do_nothing(cli: Cli, project: Path) -> None:
+    told = cli("run", "suite.yaml", "-s", "greets", "--prompt-prefix", "Be kind. ", "--delay", "1")
+    unheard = (
+        "--prompt-prefix, --delay: for promptfoo's suites alone: 1 case of another format is asked without"
+    )
+    assert told.code == 0 and unheard in told.err
+    (project / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [echo]\ntests: [{vars: {q: a}}]\n"
+    )
+    told = cli("run", ".", "-s", "greets,says sorry,a", "--var", "q=b")
+    assert "--var: for promptfoo's suites alone: 2 cases of other formats are asked without" in told.err, told
+    assert "alone" not in cli("run", "promptfooconfig.yaml", "--var", "q=b").err
 
 
 @pytest.mark.parametrize("option", ["--failed", "--changed"])

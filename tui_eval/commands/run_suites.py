@@ -221,6 +221,25 @@ def execute_run(prepare_run: Callable[[], ActiveRun], progress: Progress, output
     return _execute(prepare_run, progress, outputs, keep=True)
 
 
+def _options_unheard(active: ActiveRun) -> str:
+    """Which options do nothing for some of the cases, being promptfoo's; empty: none."""
+    request = active.request
+    options = {
+        "--var": request.vars, "--prompt-prefix": request.prompt_prefix,
+        "--prompt-suffix": request.prompt_suffix, "--delay": request.delay,
+    }  # fmt: skip
+    given = [option for option, value in options.items() if value]
+    if not given:
+        return ""
+    others = {job.case.case_id for job in active.jobs if not format_of(job.format).takes_configs}
+    if not others:
+        return ""
+    cases = (
+        "1 case of another format is" if len(others) == 1 else f"{len(others):,} cases of other formats are"
+    )
+    return f"{', '.join(given)}: for promptfoo's suites alone: {cases} asked without"
+
+
 def _execute(
     prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path], keep: bool
 ) -> int:
@@ -235,6 +254,8 @@ def _execute(
         raise CommandError(str(error)) from None
     if active.request.threshold == 0:
         progress.note("--threshold 0 asks for no attempt to pass: nothing can fail")
+    if unheard := _options_unheard(active):
+        warn(unheard)
     unreadable = report_problems(active.problems)
     for text in dict.fromkeys(str(one) for one in active.problems if one.unwritten and not outputs):
         warn(text)

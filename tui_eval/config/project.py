@@ -83,7 +83,8 @@ def find_root(
     if config_file is not None:
         file = Path(os.path.abspath(config_file))
         if not file.is_file():
-            raise ConfigError(f"--config {config_file}: no such file")
+            wrong = "is a folder: name the file in it" if file.is_dir() else "no such file"
+            raise ConfigError(f"--config {config_file}: {wrong}")
         return file.parent, file
     start = common_folder(paths)
     for folder in (start, *start.parents):

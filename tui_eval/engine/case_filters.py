@@ -78,8 +78,8 @@ def _left(
 ) -> list[Case]:
     found = [case for case in cases if keep(case)]
     if cases and not found:
-        there = ", ".join(list(dict.fromkeys(str(name(case)) for case in cases))[:8])
-        raise FilterError(f"{option}: nothing matches; there are: {there}")
+        there = ", ".join(list(dict.fromkeys(one for case in cases if (one := name(case))))[:8])
+        raise FilterError(f"{option}: nothing matches; there are: {there or 'none'}")
     return found
 
 
