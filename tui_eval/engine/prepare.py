@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from itertools import chain
 from pathlib import Path
@@ -51,11 +51,12 @@ from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
 from tui_eval.guard.secrets import MASK, in_addresses, in_pairs
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store import judged_under, missing_cases, shard_runs
-from tui_eval.store.case_state import Column, by_content
+from tui_eval.store.case_state import Column, by_content, not_passed
 from tui_eval.store.index import Index, seen_ahead
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, not_known_in
@@ -199,11 +200,11 @@ def prepare(
     cases = candidates(loaded, request)
     if not cases:
         raise NothingToRun(_nothing(paths, problems), problems)
-    problems += _gone(request, cases)
     settings = {suite.path: suite.settings for suite in loaded}
     hooked = any(map(_has_hooks, loaded))
+    problems += _gone(request, cases) * (not hooked)
     chooses = shard is not None or hooked or names_columns(request)
-    named, chosen = request, cases
+    named, asks, chosen = request, request, cases
     environment = RunContext(config, trust)
     problems = environment.masker.value(problems)
     latest = functools.cache(lambda: dict(by_content(Index(config.root).latest(), candidates(loaded, named))))
@@ -213,8 +214,13 @@ def prepare(
     of_shards: list[Job] = []
     """What all shards run, where that has to be known."""
     try:
+        if hooked:
+            of_files = cases
+            loaded, settings, asks = _with_hooks_first(loaded, request, settings, environment)
+            cases = candidates(loaded, asks)
+            problems += environment.masker.value(_gone(request, [*of_files, *cases]))
         if chooses:
-            chosen = cases = choose(cases, request, latest)
+            chosen = cases = choose(cases, asks, latest)
             cases, request = whole_tests(chosen, loaded, request, latest, Store(config.root))
         if shard is not None:
             if case_filters.looks_back(request):
@@ -224,8 +230,6 @@ def prepare(
             cases, planned_shard, whole = _part(cases, request, shard, asked_by_suite)
             planned_shard.columns = environment.masker.value(asked_by_suite.kept())
             planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
-        if hooked:
-            cases, settings = with_hooks(cases, settings, environment)
         planned_as = request
         if request.continue_from is not None and request.continue_from.turn is None and request.cells:
             # Whoever answered then, and not whom the suite names by now.
@@ -238,8 +242,7 @@ def prepare(
         never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
         why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)
         unknown = not_known(UnreadRuns(Index(config.root).runs()).all)
-        of_hooks = _OF_HOOKS * hooked
-        told = "; ".join(filter(None, (f"{error}{why}", unknown, of_hooks))) + not_known_in(
+        told = "; ".join(filter(None, (f"{error}{why}", unknown, _of_hooks(environment)))) + not_known_in(
             closed_to_us(config.root)
         )
         raise NothingToRun(told, problems, incomplete=bool(never)) from None
@@ -247,8 +250,8 @@ def prepare(
         hidden = KeptCases(environment.masker)
         for case in candidates(loaded, named):
             hidden.learn(case)
-        of_hooks = f"; {_OF_HOOKS}" * hooked
-        raise SelectionError(environment.masker.text(str(error)) + of_hooks) from None
+        told = "; ".join(filter(None, (str(error), _of_hooks(environment))))
+        raise SelectionError(environment.masker.text(told)) from None
     if not jobs:
         never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
         raise NothingToRun(
@@ -499,11 +502,81 @@ def _as_before(request: RunRequest) -> RunRequest:
     )
 
 
-_OF_HOOKS = "cases that hooks add are not among them: they are made whenever a suite with hooks runs"
-
-
 def _has_hooks(suite: Suite) -> bool:
     return any(True for _ in format_of(suite.format).hook_files(suite.settings))
+
+
+def _of_hooks(environment: RunContext) -> str:
+    """Why cases that hooks add are not among those that there are; empty: they are."""
+    failed = environment.hooks.failed if environment.hooks is not None else {}
+    return f"those that hooks add are not among them: {some_of(list(failed.values()), 2)}" if failed else ""
+
+
+_NAMES = ("select", "cells", "case_ids", "failed_only")
+_HOW_MANY = ("filter_range", "filter_first_n", "filter_sample", "filter_sample_seed")
+_FILTERS = (
+    "filter_metadata", "filter_pattern", "filter_prompts", "filter_providers", "filter_failing", "filter_failing_only",
+    "filter_errors_only",
+)  # fmt: skip
+
+
+def _with_hooks_first(
+    loaded: Sequence[Suite],
+    request: RunRequest,
+    settings: dict[str, dict[str, Any]],
+    environment: RunContext,
+) -> tuple[list[Suite], dict[str, dict[str, Any]], RunRequest]:
+    """The suites as their `beforeAll` hooks leave them, so that a case which a hook adds can be named, and is of one
+    shard; and what is left to ask of them. Filters are the tool's and come before its hooks, as there. Hooks of suites
+    that nothing named can be in are not run: they may start servers."""
+    named = any(getattr(request, name) for name in _NAMES) or request.cells is not None
+    asks = _asks_for(request, (*_NAMES, *(_HOW_MANY if named else ())))
+    filters = _asks_for(request, (*_FILTERS, *(() if named else _HOW_MANY)))
+    may = _may_be_meant(loaded, request, environment.config.root)
+    hooked = {one.path for one in loaded if _has_hooks(one) and (may is None or one.path in may)}
+    cases: dict[str, Sequence[Case]] = {suite.path: suite.cases for suite in loaded}
+    if (left := choose(every := CasesOfSuites(loaded), filters, dict)) is not every:
+        cases = _by_suite(loaded, left)
+    seen = [case for path in cases if path in hooked for case in cases[path]]
+    made, settings = with_hooks(seen, settings, environment)
+    after = _by_suite([suite for suite in loaded if suite.path in hooked], made)
+    if asks.case_ids is not None and not (request.cells or request.linked_to or request.continue_from):
+        # Who asks for all that a suite's file holds asks for the suite, as its name on the command line does.
+        ids = set(asks.case_ids)
+        whole = [path for path in after if ids.issuperset(case.case_id for case in cases[path])]
+        asks.case_ids = [*asks.case_ids, *(case.case_id for path in whole for case in after[path])]
+    cases |= after
+    return [msgspec.structs.replace(one, cases=cases[one.path]) for one in loaded], settings, asks
+
+
+def _by_suite(suites: Sequence[Suite], cases: Iterable[Case]) -> dict[str, Sequence[Case]]:
+    found: dict[str, list[Case]] = {suite.path: [] for suite in suites}
+    for case in cases:
+        found[case.suite].append(case)
+    return {**found}
+
+
+def _asks_for(request: RunRequest, names: Sequence[str]) -> RunRequest:
+    """A request for these things of another alone."""
+    return RunRequest(**{name: getattr(request, name) for name in names})
+
+
+def _may_be_meant(loaded: Sequence[Suite], request: RunRequest, root: Path) -> set[str] | None:
+    """The suites in which that can be what a request names; None: in any."""
+    if request.case_ids is not None or request.cells is not None:
+        ids = request.case_ids or [cell.case_id for cell in request.cells or ()]
+        return {case_id.partition("::")[0] for case_id in ids}
+    if request.select:
+        try:
+            return {
+                case.suite for case in choose(CasesOfSuites(loaded), _asks_for(request, ["select"]), dict)
+            }
+        except SelectionError:
+            return None  # it may be a case that a hook adds
+    if request.failed_only:
+        latest = Index(root).latest()
+        return {case_id.partition("::")[0] for case_id, results in latest.items() if not_passed(results)}
+    return None
 
 
 def recall(environment: RunContext, folder: Path, jobs: Sequence[Job]) -> list[Ended]:

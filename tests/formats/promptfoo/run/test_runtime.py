@@ -18,8 +18,8 @@ from tui_eval.config.project import Config, load
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.case_filters import by_results
 from tui_eval.engine.plan import Job
-from tui_eval.engine.prepare import NothingToRun, prepare
-from tui_eval.engine.request import RunRequest
+from tui_eval.engine.prepare import prepare
+from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.row_order import Memory, arrange
 from tui_eval.engine.selection import SelectionError
 from tui_eval.formats import reading
@@ -420,29 +420,89 @@ async def test_hooks_before_and_after(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-async def test_what_hooks_add_is_not_said_to_be_nothing(tmp_path: Path) -> None:
-    """A case that a hook added cannot be chosen, and `--failed` does not know it: both say why."""
-    text = """
-    prompts: ['{{q}}']
-    providers: [echo]
-    extensions: ['file://h.py:beforeAll']
-    tests: [{description: one, vars: {q: a}}]
-    """
-    code = """
-    def beforeAll(context, info):
-        context["suite"]["tests"].append({"description": "added", "vars": {"q": "b"}, "assert": [{"type": "equals", "value": "x"}]})
+ADDING = """
+prompts: ['{{q}}']
+providers: [echo]
+extensions: ['file://h.py:hook']
+tests: [{description: one, vars: {q: a}}, {description: two, vars: {q: b}}]
+"""
+ADDS = """
+def hook(name, context):
+    open("calls.txt", "a").write(name + " ")
+    if name == "beforeAll":
+        open("seen.txt", "a").write(f'{len(context["suite"]["tests"])} ')
+        for number in range(4):
+            context["suite"]["tests"].append({"description": f"added {number}", "vars": {"q": f"c{number}"},
+                                              "assert": [{"type": "not-equals", "value": "c2"}]})
         return context
-    """
-    root = suite(tmp_path, text, h_py=code)
-    attempts, _ = await run(root)
-    assert [one.outcome for one in attempts] == ["passed", "failed"]
-    for asked, error in (
-        (RunRequest(select=["added"]), SelectionError),
-        (RunRequest(failed_only=True), NothingToRun),
-    ):
-        asked.paths, asked.trust = [str(root)], True
-        with pytest.raises(error, match="cases that hooks add are not among them"):
-            await asyncio.to_thread(prepare, asked)
+"""
+
+
+@pytest.mark.real
+async def test_what_hooks_add_can_be_chosen(tmp_path: Path) -> None:
+    """By its name and its id, alone and with others, and as what failed: nothing else is asked with it. Filters are the
+    tool's and come before its hooks."""
+    root = suite(tmp_path, ADDING, h_py=ADDS)
+    (root / "tui_eval.yaml").write_text("{}")
+
+    async def names(**asked: Any) -> list[str]:
+        request = RunRequest(paths=[str(root)], trust=True, **asked)
+        active = await asyncio.to_thread(prepare, request)
+        found = [job.case.name for job in active.jobs]
+        await active.execute()
+        return found
+
+    every = ["one", "two", *(f"added {number}" for number in range(4))]
+    assert await names() == every
+    assert await names(failed_only=True) == ["added 2"]
+    assert await names(select=["added 1"]) == ["added 1"]
+    assert await names(select=["two,added 3"]) == ["two", "added 3"]
+    assert await names(select=["two"]) == ["two"]
+    own = "promptfooconfig.yaml::two::echo::prompt1"
+    added = own.replace("::two::", "::added 2::").replace("::prompt1", "::{{q}}")
+    assert await names(case_ids=[added]) == ["added 2"]
+    assert await names(cells=[RequestCell(own, "echo"), RequestCell(added, "echo")]) == ["two", "added 2"]
+    other = "promptfooconfig.yaml::one::echo::prompt1"
+    assert await names(case_ids=[other, own]) == every, "as the app asks for all of a suite"
+    assert await names(cells=[RequestCell(own, "echo"), RequestCell(other, "echo")]) == ["one", "two"]
+    assert await names(filter_first_n=1) == ["one", *every[2:]]
+    assert await names(filter_first_n=1, select=["added 1", "added 2"]) == ["added 1"]
+    assert set((root / "seen.txt").read_text().split()) == {"1", "2"}, (
+        "all tests, but for what filters leave out"
+    )
+    with pytest.raises(SelectionError, match="there are: one, two, added 0, added 1"):
+        await names(select=["nobody"])
+
+
+@pytest.mark.real
+async def test_shards_share_what_hooks_add(tmp_path: Path) -> None:
+    root = suite(tmp_path, ADDING, h_py=ADDS)
+    ran: list[str] = []
+    for number in (1, 2, 3):
+        request = RunRequest(paths=[str(root)], trust=True, shard=f"{number}/3")
+        active = await asyncio.to_thread(prepare, request)
+        ran += [job.case.name for job in active.jobs]
+        await active.execute()
+    assert sorted(ran) == ["added 0", "added 1", "added 2", "added 3", "one", "two"]
+
+
+async def test_hooks_of_suites_that_are_not_meant_do_not_run(tmp_path: Path) -> None:
+    root = suite(tmp_path, ADDING, h_py=ADDS)
+    (root / "promptfooconfig.other.yaml").write_text(
+        "prompts: [x]\nproviders: [echo]\ntests: [{description: other, vars: {q: a}}]\n"
+    )
+    (root / "tui_eval.yaml").write_text("{}")
+    request = RunRequest(paths=[str(root)], trust=True, select=["other"])
+    active = await asyncio.to_thread(prepare, request)
+    assert [job.case.name for job in active.jobs] == ["other"] and not (root / "calls.txt").exists()
+    await active.execute()
+
+
+async def test_where_a_hook_fails_what_it_adds_is_not_known(tmp_path: Path) -> None:
+    root = suite(tmp_path, ADDING, h_py="def hook(name, context):\n    raise RuntimeError('no server')\n")
+    request = RunRequest(paths=[str(root)], trust=True, select=["added 1"])
+    with pytest.raises(SelectionError, match=r"those that hooks add are not among them: .*no server"):
+        await asyncio.to_thread(prepare, request)
 
 
 async def test_a_hook_that_fails_is_no_pass(tmp_path: Path) -> None:
