@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,70 @@ def test_an_index_that_was_made_anew_meanwhile_stays(tmp_path: Path) -> None:
 
     with contextlib.closing(connect_or_renew(path, second)) as connection:
         assert connection.execute("SELECT x FROM t").fetchall() == [(1,)]
+
+
+_CASES = 300
+
+
+def with_a_spoilt_page(path: Path) -> None:
+    """The last page of results: not one that a connection looks at first."""
+    body = bytearray(path.read_bytes())
+    leaves = [
+        at
+        for at in range(4096, len(body), 4096)
+        if body[at] == 13 and b"suite.yaml::c" in body[at : at + 4096]
+    ]
+    assert len(leaves) > 3
+    body[leaves[-1] : leaves[-1] + 100] = b"\xff" * 100
+    path.write_bytes(body)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda index, _: index.latest(),
+        lambda index, run: range(index.sharing(run)[run][1]),
+        lambda index, run: index.figures() and range(_CASES),
+        lambda index, run: index.rebuild() or range(_CASES),
+    ],
+)
+def test_an_index_with_a_damaged_page_is_made_anew(
+    tmp_path: Path, read: Callable[[Index, str], Collection[object]]
+) -> None:
+    writer, refs = start(tmp_path, _CASES, 1)
+    for number, (ref,) in enumerate(refs):
+        writer.done(ref, attempt(f"suite.yaml::c{number}", 1))
+    writer.state("finished", 2000.0)
+    writer.close()
+    index = Index(tmp_path)
+    assert index.runs()
+    with_a_spoilt_page(index.path)
+    assert len(read(index, writer.info.id)) == _CASES
+    assert len(index.latest()) == _CASES
+    with contextlib.closing(sqlite3.connect(index.path)) as connection:
+        assert connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize("times", [1, 100])
+def test_an_index_that_another_version_makes_anew_while_it_is_read_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """SQLite takes the journal of the new file for that of the old one, and empties what is being read."""
+    ended(tmp_path)
+    connect, index = Index._connect, Index(tmp_path)
+    left = times
+
+    def emptied(self: Index) -> sqlite3.Connection:
+        nonlocal left
+        connection = connect(self)
+        if left:
+            left -= 1
+            connection.execute("DROP TABLE runs")
+        return connection
+
+    monkeypatch.setattr(Index, "_connect", emptied)
+    assert [run.state for run in index.runs()] == ["finished"]
+    assert len(index.history("suite.yaml::c0")) == 1 == len(index.latest())
 
 
 def test_a_damaged_search_is_gathered_anew(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
+from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 _PASSING = frozenset(
     (
@@ -68,3 +70,54 @@ def alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def check_whole(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """A connection to a file in which each page is as it should be; another one is closed.
+
+    Raises:
+        sqlite3.Error: it is not.
+    """
+    try:
+        if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            raise sqlite3.DatabaseError("damaged")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+class Digest(Protocol):
+    """What sums up runs: it can be made anew, or in memory."""
+
+    def renew(self) -> None:
+        """Make a damaged file anew."""
+        ...
+
+    def aside(self) -> Self:
+        """One in memory, which leaves the file alone."""
+        ...
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+D = TypeVar("D", bound=Digest)
+_TRIES = 2
+
+
+def read_again(method: Callable[Concatenate[D, P], R]) -> Callable[Concatenate[D, P], R]:
+    """Where a digest fails while it is read (a damaged page; or another version has made its file anew meanwhile, whose
+    journal SQLite then takes for that of the old one), it is read again, in the end in memory, where nobody else is at work."""
+
+    @wraps(method)
+    def call(self: D, *args: P.args, **named: P.kwargs) -> R:
+        for _ in range(_TRIES):
+            try:
+                return method(self, *args, **named)
+            except sqlite3.DatabaseError as error:
+                if is_damage(error):
+                    with contextlib.suppress(sqlite3.Error, OSError):
+                        self.renew()
+        return method(self.aside(), *args, **named)
+
+    return call

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sqlite3
 import time
 from array import array
@@ -21,13 +20,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tui_eval.case_names import full_name, number_of_test
 from tui_eval.causes import is_of_file
 from tui_eval.guard import figures, private
 from tui_eval.store.case_state import Column
-from tui_eval.store.digests import connect_or_renew, is_damage
+from tui_eval.store.digests import check_whole, connect_or_renew, is_damage, read_again
 from tui_eval.store.judged_under import compat_of, other_rules
 from tui_eval.store.missing_cases import lacks_of
 from tui_eval.store.pending import insert_rows
@@ -40,9 +39,10 @@ from tui_eval.store.run_folders import (
     Store,
     StoreError,
     is_alive,
-    moved_to,
     project_of_run,
     time_in,
+    touched,
+    written_mark,
 )
 from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import merged_of, shard_words
@@ -96,7 +96,9 @@ class Index:
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
         self.path = self.store.folder / "index.db"
+        self.in_memory = False
 
+    @read_again
     def runs(self, limit: int = 200) -> list[RunSummary]:
         """The newest runs, those that are being executed and those that cannot be read included."""
         with self._caught_up(limit) as (connection, unreadable):
@@ -122,13 +124,14 @@ class Index:
         is none of them."""
         return [
             RunSummary(
-                name, "newer" if isinstance(why, NewerRun) else "damaged", time_in(name) or _touched(folder)[0] / 1e9, None, str(why),
+                name, "newer" if isinstance(why, NewerRun) else "damaged", time_in(name) or touched(folder)[0] / 1e9, None, str(why),
                 "", 0, 0, 0, 0, 0, None, None, never_begun=isinstance(why, NeverBegun),
             )
             for name, why in unreadable.items()
             if not is_alive(folder := self.store.folder_of(name))
         ]  # fmt: skip
 
+    @read_again
     def sharing(self, run_id: str, cases: Collection[str] | None = None) -> dict[str, tuple[int, int]]:
         """The whole runs (those that add to others left out) that have cases of a run, by id, oldest first:
         how many of its cases, and how many cases at all; itself among them. `cases` are those of a run that
@@ -172,12 +175,14 @@ class Index:
         own = merged.get(run_id, set())
         return own | {name for name, parts in merged.items() if parts & own}
 
+    @read_again
     def merged(self) -> dict[str, set[str]]:
         """The runs that each run was merged of, by its id."""
         with self._open() as connection:
             rows = connection.execute("SELECT id, merged FROM runs").fetchall() if connection else ()
         return {name: set(parts.split()) for name, parts in rows}
 
+    @read_again
     def _with_agents_of(self, run_id: str) -> set[str]:
         """Runs that have a case of this one with the same agent and model."""
         with self._open() as connection:
@@ -189,6 +194,7 @@ class Index:
             )
             return {name for (name,) in connection.execute(found, (run_id,))}
 
+    @read_again
     def latest(self, case_ids: Iterable[str] | None = None) -> dict[str, list[CaseHistory]]:
         """The last results of each case (at most 12 of each of its columns), newest first, by case id. What a
         person changed on its way (`skipped`) is none, nor is a judgement that a newer one has replaced;
@@ -214,6 +220,7 @@ class Index:
                     found.setdefault(case_id, []).append(CaseHistory(*row))
         return found
 
+    @read_again
     def history(self, case_id: str) -> list[CaseHistory]:
         """Every result of a case, newest first; of one answer in several runs (parts and what was merged of
         them) one."""
@@ -223,6 +230,7 @@ class Index:
             found = connection.execute(_RESULTS % "case_id = ?", (case_id,))
             return [CaseHistory(*row) for row in _once(found)]
 
+    @read_again
     def figures(self) -> dict[str, tuple[float | None, int | None]]:
         """Of every run in the index, by its id: the mean duration of its cases in ms, where it asked for the answers,
         and all their tokens (None: not known)."""
@@ -243,6 +251,7 @@ class Index:
             for run_id, own in latencies.items()
         }
 
+    @read_again
     def links(self) -> dict[str, str | None]:
         """Which run each run is linked to (None: to none), by run id; of those that have not ended
         only their facts are read."""
@@ -270,12 +279,14 @@ class Index:
                 return recorded
         return False
 
+    @read_again
     def forget(self, run_id: str) -> None:
         """Drop a deleted run."""
         with self._open() as connection:
             if connection is not None:
                 _forget(connection, run_id)
 
+    @read_again
     def rebuild(self) -> None:
         """Forget everything and read every run again."""
         with self._open(create=True) as connection:
@@ -331,7 +342,7 @@ class Index:
         """Whether a run is still as it was read. One that was interrupted or cancelled may go on, and may have gone on
         and been interrupted again, where nobody was to write that down; one that has finished may be cut short or
         overwritten since."""
-        if state in ("running", "paused") or written != _written(folder):
+        if state in ("running", "paused") or written != written_mark(folder):
             return False
         return state == "finished" or not is_alive(folder)
 
@@ -341,7 +352,7 @@ class Index:
             yield None
             return
         try:
-            connection = connect_or_renew(self.path, self._connect)
+            connection = _in_memory() if self.in_memory else connect_or_renew(self.path, self._connect)
         except (sqlite3.Error, OSError):
             # A project that cannot be written, or an index that another process holds for long: the runs
             # are read into an index in memory.
@@ -363,6 +374,22 @@ class Index:
             connection.close()
             raise
         return connection
+
+    def renew(self) -> None:
+        """Make a damaged file anew, and read what is there."""
+
+        def connect() -> sqlite3.Connection:
+            return check_whole(self._connect())
+
+        connect_or_renew(self.path, connect).close()
+        with self._caught_up():
+            pass
+
+    def aside(self) -> Self:
+        """One in memory, which leaves the file alone."""
+        own = type(self)(self.store.root)
+        own.in_memory = True
+        return own
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -391,31 +418,15 @@ def _in_memory(known: sqlite3.Connection | None = None) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.executescript(_TABLES)
     if known is not None:
-        with contextlib.suppress(sqlite3.Error):
+        try:
             for table in ("runs", "results", "case_sets"):
                 rows = known.execute(f"SELECT * FROM {table}")
                 marks = ",".join("?" * len(rows.description))
                 connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+        except sqlite3.Error:  # a run without its results would be one that came to nothing
+            connection.close()
+            return _in_memory()
     return connection
-
-
-def _written(folder: Path) -> int:
-    """Another number where a run's database is not as it was: when it was written last, and how large it is; its log, and
-    where it is kept instead, count."""
-    newest, size = _touched(folder)
-    return newest ^ size
-
-
-def _touched(folder: Path) -> tuple[int, int]:
-    """When a run's database was written last (nanoseconds), and its size."""
-    place = moved_to(folder) or folder
-    newest = size = 0
-    for name in (DATABASE, f"{DATABASE}-wal"):
-        with contextlib.suppress(OSError):
-            found = os.stat(place / name)
-            if found.st_size:  # to look at a run makes an empty log
-                newest, size = max(newest, found.st_mtime_ns), size + found.st_size
-    return newest, size
 
 
 def _forget(connection: sqlite3.Connection, run_id: str) -> None:
@@ -511,7 +522,7 @@ def seen_ahead(store: Store, info: RunInfo, moment: float, *, goes_on: bool = Fa
     newest = ""
     for folder in store.run_folders():
         newest = newest or folder.name
-        if folder.name == info.id or _touched(folder)[0] / 1e9 < moment + 1.0 or is_alive(folder):
+        if folder.name == info.id or touched(folder)[0] / 1e9 < moment + 1.0 or is_alive(folder):
             continue
         with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
             ends = [
@@ -567,7 +578,7 @@ def _record(
     try:
         with contextlib.closing(RunReader(folder)) as reader:
             while True:
-                written = _written(folder)
+                written = written_mark(folder)
                 info = reader.info()
                 together = _with_those_before(connection, store, folder, info)
                 taker = beside(reader) if beside else None

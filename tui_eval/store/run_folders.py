@@ -495,3 +495,22 @@ def _folders(folder: Path) -> Iterator[Path]:
                 return
             if not one.name.startswith(".") and one.is_dir(follow_symlinks=False):
                 yield Path(one.path)
+
+
+def written_mark(folder: Path) -> int:
+    """Another number where a run's database is not as it was: when it was written last, and how large it is; its log, and
+    where it is kept instead, count."""
+    newest, size = touched(folder)
+    return newest ^ size
+
+
+def touched(folder: Path) -> tuple[int, int]:
+    """When a run's database was written last (nanoseconds), and its size."""
+    place = moved_to(folder) or folder
+    newest = size = 0
+    for name in (DATABASE, f"{DATABASE}-wal"):
+        with contextlib.suppress(OSError):
+            found = os.stat(place / name)
+            if found.st_size:  # to look at a run makes an empty log
+                newest, size = max(newest, found.st_mtime_ns), size + found.st_size
+    return newest, size
