@@ -495,7 +495,10 @@ def _run(arguments: list[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except SystemExit as error:
-        return error.code if isinstance(error.code, int) else _EXIT_INTERNAL
+        from tui_eval.guard.crash_report import leaves
+
+        # Any other is of code that somebody brought, which says 0 though nothing was done.
+        return error.code if leaves(error) and isinstance(error.code, int) else _internal_error(error)
     except Exception as error:
         from tui_eval.config.project import ConfigError
         from tui_eval.store.run_folders import StoreError
@@ -519,7 +522,7 @@ def _nowhere() -> bool:
     return False
 
 
-def _internal_error(error: Exception) -> int:
+def _internal_error(error: BaseException) -> int:
     """One line for the person; the traceback, without variables, into a file to report."""
     from tui_eval.commands.output import warn_line
     from tui_eval.guard.crash_report import crash_line

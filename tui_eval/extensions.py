@@ -74,7 +74,7 @@ def load(group: Group, name: str) -> Any:
         return None
     try:
         return point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a module that is a program, too
         package = point.dist.name if point.dist is not None else point.module
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ExtensionError(f"{name} of the package {package} cannot be loaded: {reason}") from error

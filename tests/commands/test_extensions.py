@@ -123,6 +123,13 @@ def test_not_turns_an_added_assertion_round_and_one_that_exits_ends_no_run(exten
 
 
 @pytest.mark.real
+def test_a_report_that_exits_hides_no_failure(extended: Path) -> None:
+    done = tui_eval(extended, "run", "guide.yaml", "--agent", "cold", "-o", "out.leaving")
+    assert done.returncode != 0 and "leaving cannot write this run: SystemExit: 0" in done.stderr, done.stderr
+    assert tui_eval(extended, "export", "last", "-o", "out.leaving").returncode != 0
+
+
+@pytest.mark.real
 def test_problems_of_an_added_format_have_their_place(extended: Path) -> None:
     (extended / "all.greet").write_text("Ada\n?why\n", "utf-8")
     done = tui_eval(extended, "check", "all.greet")

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from tui_eval import extensions
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
+from tui_eval.guard.crash_report import leaves
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Evidence, Outcome, Verdict
 
@@ -148,12 +149,6 @@ async def judge_one(
         return error_verdict(
             assertion, f"{assertion.type}: {type(error).__name__}: {text}", [seen.error(error)]
         )
-
-
-def leaves(error: BaseException) -> bool:
-    """Whether an exception is the program's own end, by a signal (128 and its number): any other `SystemExit` is of code that
-    somebody brought, and must not end a run, with 0 least of all."""
-    return isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > 128
 
 
 def error_verdict(

@@ -16,6 +16,12 @@ from tui_eval.guard.text import clip, visible
 from tui_eval.guard.trust_store import state_home
 
 
+def leaves(error: BaseException) -> bool:
+    """Whether an exception is the program's own end, by a signal (128 and its number): any other `SystemExit` is of code that
+    somebody brought, and must not end a run, with 0 least of all."""
+    return isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > 128
+
+
 def crash_line(error: BaseException, *, first: bool = True) -> str:
     """Write the report (behind the ones before it, where it is not the process's `first`), and say in one line
     what happened and where it is."""

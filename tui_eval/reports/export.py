@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tui_eval import extensions
+from tui_eval.guard.crash_report import leaves
 from tui_eval.guard.figures import dropped_figures
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.reader import RunReader
@@ -242,7 +243,9 @@ def _loaded(name: str) -> Writer:
             write(reader, path)
         except OSError:
             raise
-        except Exception as error:  # another package's fault is not ours
+        except (Exception, SystemExit) as error:  # another package's fault is not ours
+            if leaves(error):
+                raise
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise ExportError(f"reports: {name} cannot write this run: {reason}") from error
 

@@ -85,3 +85,7 @@ def write(reader: RunReader, path: Path) -> None:
 
 def fail(reader: RunReader, path: Path) -> None:
     raise RuntimeError("out of ink")
+
+
+def leave_the_report(reader: RunReader, path: Path) -> None:
+    raise SystemExit(0)

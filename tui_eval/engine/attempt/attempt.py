@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from tui_eval import vacuity
 from tui_eval.agents.base import AgentError
 from tui_eval.assertions.judge_input import Judgement
-from tui_eval.assertions.judging import leaves
 from tui_eval.config.project import ConfigError
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.attempt_state import Running
@@ -25,6 +24,7 @@ from tui_eval.engine.run_context import RunContext, judged_attempt, judges_take
 from tui_eval.events import Note
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
+from tui_eval.guard.crash_report import leaves
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Evidence, Verdict
