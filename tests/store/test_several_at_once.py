@@ -201,18 +201,18 @@ def test_an_index_that_another_version_makes_anew_while_it_is_read_is_no_error(
 ) -> None:
     """SQLite takes the journal of the new file for that of the old one, and empties what is being read."""
     ended(tmp_path)
-    connect, index = Index._connect, Index(tmp_path)
+    index = Index(tmp_path)
     left = times
 
-    def emptied(self: Index) -> sqlite3.Connection:
+    def emptied(path: Path, connect: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
         nonlocal left
-        connection = connect(self)
+        connection = connect_or_renew(path, connect)
         if left:
             left -= 1
             connection.execute("DROP TABLE runs")
         return connection
 
-    monkeypatch.setattr(Index, "_connect", emptied)
+    monkeypatch.setattr(index_module, "connect_or_renew", emptied)
     assert [run.state for run in index.runs()] == ["finished"]
     assert len(index.history("suite.yaml::c0")) == 1 == len(index.latest())
 
