@@ -253,6 +253,27 @@ async def test_structure_and_null_text(server: NeuroSanServer, it: Agent) -> Non
     assert replies[1].text_missing and not replies[0].text_missing
 
 
+@pytest.mark.parametrize(
+    ("network", "headers", "message"),
+    [
+        ("../../admin", None, "../../admin is no network"),
+        ("deep/./net", None, "deep/./net is no network"),
+        ("net", {"x é": "1"}, "metadata 'x é' is no name of a header"),
+        ("net", {"Content-Length": "3"}, "metadata 'Content-Length': this header says where a request ends"),
+        ("net", {"": "1"}, "metadata '' is no name of a header"),
+        ("net", {"a: b\r\nEvil": "1"}, "is no name of a header"),
+    ],
+)
+async def test_what_would_be_another_request_is_not_sent(
+    network: str, headers: dict[str, str] | None, message: str, server: NeuroSanServer, it: Agent
+) -> None:
+    with pytest.raises(AgentError, match=message):
+        await talk(it, "q", network=network, headers=headers)
+    assert not server.requests
+    await talk(it, "q", network="deep/..net", headers={"x-user.id": "1"})
+    assert server.requests[0].path == "/api/v1/deep/..net/streaming_chat"
+
+
 async def test_what_is_no_object_is_not_taken_for_private_data_or_a_structure(server: NeuroSanServer) -> None:
     server.plan.append(Planned(text="Hello", body={"sly_data": [1], "structure": [2]}))
     with figures.dropped_figures() as dropped:

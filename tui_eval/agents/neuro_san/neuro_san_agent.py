@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
@@ -173,6 +174,8 @@ def _told(event: Exchanged, body: dict[str, Any], kept: list[str]) -> Exchanged:
 
 
 KNOWN = frozenset({"url", "headers", "network", "agent", "python", "manifest", "tool_path"})
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
 THINKING = "AGENT_TEST_THINKING_BASIS"
 """The variable with which people ask neuro-san's driver for every message; where it is set, MAXIMAL is
 the filter of an interaction that names none, and the verdict rests on all that it carries."""
@@ -235,6 +238,7 @@ class NeuroSanAgent(Agent):
             except ScriptError as error:
                 raise _not_run(network, one_line(str(error))) from None
             return NeuroSanSession(self, context, Direct(conversation), network)
+        self._check(network, context)
         url, client = self.url, self.client
         if context.connection == "https" and url.startswith("http:"):
             url = f"https:{url.removeprefix('http:')}"
@@ -242,6 +246,23 @@ class NeuroSanAgent(Agent):
             client = self._secure
         url = f"{url}/api/v1/{quote(network)}/streaming_chat"
         return NeuroSanSession(self, context, OverHttp(client, url, context.connection == "direct"), network)
+
+    def _check(self, network: str, context: SessionContext) -> None:
+        """What a case names becomes part of a request to a server that it has not chosen: a network, and headers.
+
+        Raises:
+            AgentError: it would be something else.
+        """
+        if not {".", ".."}.isdisjoint(network.split("/")):
+            said = f"{one_line(network, 60)} is no network: an address does not keep `.` and `..`"
+            raise AgentError(said, code="bad-setting", said=said)
+        for name in self.sent_headers(context):
+            if not _HEADER.fullmatch(name):
+                said = f"metadata {one_line(name, 60)!r} is no name of a header, which a server gets it as"
+                raise AgentError(said, code="bad-setting", said=said)
+            if name.lower() in _FRAMING:
+                said = f"metadata {name!r}: this header says where a request ends, and is not the case's"
+                raise AgentError(said, code="bad-setting", said=said)
 
     @property
     def preparing(self) -> str:
