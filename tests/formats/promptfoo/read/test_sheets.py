@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
+import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -116,6 +118,47 @@ def test_workbooks(make: Make, tmp_path: Path, sheet: str, found: object) -> Non
         assert suite.cases[0].line == 2
     else:
         assert str(found) in str(errors(suite)[0])
+
+
+def book(rows: list[list[str]]) -> bytes:
+    """A workbook of one sheet with these texts."""
+    head = '<?xml version="1.0" encoding="UTF-8"?>'
+    space = "http://schemas.openxmlformats.org"
+    of = f"{space}/officeDocument/2006/relationships"
+    cells = "".join(
+        f'<row r="{number}">'
+        + "".join(f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>' for text in row)
+        + "</row>"
+        for number, row in enumerate(rows, 1)
+    )
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{space}/package/2006/content-types">'
+        '<Default Extension="xml" ContentType="application/xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{space}/package/2006/relationships">'
+        f'<Relationship Id="r1" Type="{of}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{space}/spreadsheetml/2006/main" xmlns:r="{of}">'
+        '<sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{space}/package/2006/relationships">'
+        f'<Relationship Id="r1" Type="{of}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{space}/spreadsheetml/2006/main">'
+        f"<sheetData>{cells}</sheetData></worksheet>",
+    }
+    with zipfile.ZipFile(whole := io.BytesIO(), "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, head + text)
+    return whole.getvalue()
+
+
+def test_cells_of_a_workbook_are_trimmed(make: Make, tmp_path: Path) -> None:
+    """As promptfoo 0.121.20 reads them; a row of white space is none, and lines count as in the sheet."""
+    pytest.importorskip("fastexcel")
+    rows = [["q", " __metric "], [" a\u00a0", " m"], ["  ", ""], ["b\n", ""]]
+    (tmp_path / "book.xlsx").write_bytes(book(rows))
+    suite = make(HEAD + "tests: file://book.xlsx")
+    assert [(case.vars, case.line, case.name) for case in suite.cases] == [
+        ({"q": "a"}, 2, "Row #1"),
+        ({"q": "b"}, 4, "Row #2"),
+    ]
 
 
 def test_what_is_no_workbook(make: Make) -> None:

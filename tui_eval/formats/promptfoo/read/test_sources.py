@@ -32,6 +32,7 @@ from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReade
 from tui_eval.formats.promptfoo.read.test_rows import CsvError, records
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, script
+from tui_eval.javascript import values as js
 from tui_eval.suites.functions import function_line
 from tui_eval.yaml import yaml_lines
 
@@ -417,12 +418,13 @@ def workbook(reading: SuiteReading, path: Path, sheet: str | None) -> Sequence[P
         raise Missing(
             f"{name} cannot be read as a workbook: {clip(' '.join(str(error).split()), 300)}"
         ) from None
-    found = [["" if cell is None else str(cell) for cell in row] for row in frame.iter_rows()]
-    found = [row for row in found if any(row)]
-    if len(found) < 2:
+    # Texts are trimmed, as the tool's reader does. A row without any would ask the agent nothing.
+    every = [["" if cell is None else js.trim(str(cell)) for cell in row] for row in frame.iter_rows()]
+    lines = [number for number, row in enumerate(every, 1) if any(row)]
+    if len(lines) < 2:
         raise Missing(f'{name}: sheet "{chosen}" is empty or contains no valid data rows')
     try:
-        return csv_rows.table(reading, f"{name}#{chosen}", found)
+        return csv_rows.table(reading, f"{name}#{chosen}", [every[line - 1] for line in lines], lines)
     except CsvError as error:
         raise Missing(f"{name}#{chosen}: {error}") from None
 
