@@ -225,6 +225,22 @@ def test_slow_cases_that_wait_are_not_taken_for_quick_ones(lanes: int, truth: fl
     assert found is not None and found == pytest.approx(truth, rel=0.35)
 
 
+@pytest.mark.parametrize(("done", "now"), [(4, 104.9), (20, 116.0), (40, 131.5)])
+def test_an_agent_that_became_slower_is_waited_for_as_long_as_it_takes_now(done: int, now: float) -> None:
+    """Sixty cases, four at once, three seconds each; before they took less than half a second."""
+    view = RunView(RunInfo("r", "running", started_at=100.0), Path("r"))
+    view.apply_cases(
+        StoredCase(ref, f"s::{ref}", "s", f"{ref}", "nao", "bot", None, "h", 1, 1) for ref in range(1, 61)
+    )
+    view.took_before = lambda _: 0.4
+    begun = 100.0 + done / 4 * 3.0
+    view.apply_attempts([*(ended(ref, ref, 3.0) for ref in range(1, done + 1))])
+    at_once = [msgspec.structs.replace(running(done + n, done + n), started_at=begun) for n in range(1, 5)]
+    view.apply_attempts([*at_once, *(running(ref, ref, "waiting") for ref in range(done + 5, 61))])
+    truth = 145.0 - now
+    assert view.seconds_left(now) == pytest.approx(truth, rel=0.25)
+
+
 def test_what_the_cache_answers_is_not_waited_for_as_if_it_was_asked() -> None:
     view = at_work(slow=61.0)
     rows = [msgspec.structs.replace(ended(10 + number, 2, 0.01), cached=1) for number in range(10)]

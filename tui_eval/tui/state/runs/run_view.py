@@ -344,7 +344,9 @@ class RunView:
             else:
                 limit = row.ends_at - now if row.ends_at is not None else usual
                 needed = max(needed, min(usual - ran, limit))
-                worked, ahead = worked + ran, ahead + usual - ran
+                # In what it took before: where all take longer now, that is the pace's.
+                part = known[0] / usual
+                worked, ahead = worked + ran * part, ahead + (usual - ran) * part
         if waiting <= 0:  # it is all up to those at work
             return needed if needed > overdue and not unknown else None
         left = max(needed, self.info.elapsed(now) * ahead / worked)
