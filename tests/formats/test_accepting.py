@@ -179,6 +179,18 @@ def test_neuro_san_says_where_it_is_ambiguous(tmp_path: Path) -> None:
     assert not proposal.changes and "edit the case" in proposal.unable[0]
 
 
+@pytest.mark.parametrize("said", ["True", "FALSE", "Null", "no", "Hello"])
+def test_neuro_san_keeps_an_accepted_text_a_text(tmp_path: Path, said: str) -> None:
+    """HOCON takes constants however they are written, and a test of null tests nothing."""
+    text = "{agent: a, interactions: [{text: x, response: {sly_data: {k: {value: other}}}}]}\n"
+    (tmp_path / "case.hocon").write_text(text)
+    verdict = Verdict("value", False, target="sly_data.k", expected="other", actual=said, turn=1, line=1)
+    case = Case("c", "c", "case.hocon", "neuro_san")
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path)
+    written = said if said == "Hello" else f'"{said}"'
+    assert list(proposal.texts.values()) == [(text, text.replace("other", written))]
+
+
 @pytest.mark.parametrize(
     ("expected", "actual", "why"),
     [("must not leave", None, "the answer has nothing there"), ("x", {"a": 1}, "no single text or number")],

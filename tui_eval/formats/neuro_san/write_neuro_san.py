@@ -48,7 +48,7 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
     return EditedValue("\n".join(lines), shown(verdict.expected), shown(value), verdict.line)
 
 
-_BARE = re.compile(r"(?!(?:true|false|null|yes|no|on|off|include)$)[^\W\d]\w*")
+_BARE = re.compile(r"(?!(?i:true|false|null|yes|no|on|off|include)$)[^\W\d]\w*")
 """A text that HOCON takes for one without quotes."""
 
 
