@@ -188,15 +188,16 @@ async def test_no_other_model_grades_in_the_place_of_a_suites_own_that_we_do_not
         attempts = await run(tmp_path, told, judge="openai:typed")
         assert [attempt.outcome for attempt in attempts] == ["passed", "passed"]
         assert sorted(seen.body["model"] for seen in server.requests) == ["mine", "typed"]
-        assert told == [
-            "nothing here speaks to the suite's grader azure:chat:house: openai:typed grades in its place"
+        assert sorted(told) == [
+            "nothing here speaks to the suite's grader azure:chat:house: openai:typed grades in its place",
+            "openai:mine grades where the suite names it; openai:typed does where it names none",
         ]
         server.requests.clear()
         (tmp_path / "tui_eval.yaml").write_text(
             "agents: {house: {type: openai, model: mapped}}\nproviders: {'azure:chat:house': house}\n"
         )
         attempts = await run(tmp_path, told)
-        assert [attempt.outcome for attempt in attempts] == ["passed", "passed"] and len(told) == 1
+        assert [attempt.outcome for attempt in attempts] == ["passed", "passed"] and len(told) == 2
         assert sorted(seen.body["model"] for seen in server.requests) == ["mapped", "mine"]
 
 

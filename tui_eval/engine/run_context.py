@@ -362,6 +362,10 @@ class RunContext(Hosts):
                 f"nothing here speaks to the suite's grader {name}: {job.judge} grades in its place"
             )
             return None
+        if self.typed_judge and job.judge == self.typed_judge and spec.name != job.judge:
+            self._tell_once(
+                f"{provider_name(provider)} grades where the suite names it; {job.judge} does where it names none"
+            )
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema, job)
 
     async def _ask_model(self, system: str, prompt: str) -> str:
