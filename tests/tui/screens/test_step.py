@@ -411,6 +411,22 @@ async def test_what_was_written_over_is_not_taken_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+async def test_a_case_that_its_file_has_no_more_is_not_accepted_into_another(tmp_path: Path) -> None:
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("r")
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        await pilot.press("enter")
+        await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+        other = SUITE.replace("name: three", "name: other").replace('"three"]', '"four"]')
+        other += "  - {name: more, input: x}\n"  # of one alone it is taken for renamed
+        (tmp_path / "suite.yaml").write_text(other)
+        await until(lambda: "suite.yaml::three" not in app.state.by_id, pilot)
+        await pilot.press("!")
+        await until(lambda: logged(app, "three is in no suite that is open here"), pilot)
+        assert (tmp_path / "suite.yaml").read_text() == other
+
+
+@pytest.mark.real
 async def test_going_on_from_a_turn_says_where_it_is_not_possible(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("r")

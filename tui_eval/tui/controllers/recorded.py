@@ -250,12 +250,16 @@ class AcceptController:
         if pointer is None:
             self._notices.say("put the cursor on a case first")
             return
-        item = self.state.by_id.get(pointer.case_id)
 
         def take(content: CaseContent) -> None:
-            case = (item.as_written if item is not None else None) or content.case
-            if content.attempt is None or case is None:
+            item = self.state.by_id.get(pointer.case_id)
+            # Not the record's case: where that stood something else may stand now, and it may be somebody else's.
+            case = item.as_written if item is not None else None
+            if content.attempt is None or content.case is None:
                 self._notices.say(content.problem or "there is no finished attempt to accept")
+            elif case is None:
+                name = self.state.name_of(pointer.case_id, content.name or content.case.name)
+                self._notices.say(f"{name} is in no suite that is open here (any more): nothing to change")
             elif content.attempt.outcome == "passed":
                 self._notices.say("it has passed: there is nothing to change")
             else:
