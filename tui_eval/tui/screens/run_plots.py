@@ -60,7 +60,8 @@ def plot_lines(
         unicode: Whether the terminal can show more than ASCII.
     """
     if len(points) < 2 or not series(points):
-        return [(Span("Plots begin with the second run.", "muted"),)]
+        words = f"Plots begin with the second run{of}; a rerun of a part (↳) is none of its own."
+        return [fit((Span(words, "muted"),), width)]
     blocks_room = max(width - LABEL - SCALE, 6)
     many = sum(not only or one.name == only for one in series(points, whole=bool(only)))
     large = unicode and height // many >= LEAST_HEIGHT and width >= LEAST_WIDTH

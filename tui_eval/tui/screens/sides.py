@@ -170,7 +170,7 @@ class SidesScreen(Place, inherit_bindings=False):
         differing = sum(pair.differs for pair in self.pane.pairs)
         words = f"  {differing:,} of {len(self.pane.pairs):,} entries differ"
         if self.has_class("-rows"):
-            words += "  d shows them"
+            words += "  d shows what was said"
         short = fit((Span(name, "strong"),), max(width - width_of((Span(words + anew),)), 8))
         label = self.query_one(LineLabel)
         label.styles.height = 1 + len(told)

@@ -426,7 +426,8 @@ def test_only_runs_that_fit_are_plotted_and_gaps_stay_gaps():
     many = [Point(str(i), i, i / 500, None, None if i % 2 else 5.0, 3) for i in range(500)]
     for line in [*trend_lines(many, 80, 3, "499"), *plot_lines(many, 80, 30, "499")]:
         assert width_of(line) <= 80
-    assert "second run" in plain(plot_lines(many[:1], 80, 30)[0])
+    alone = plain(plot_lines(many[:1], 110, 30, of=", of the same suites (s: all)")[0])
+    assert alone.startswith("Plots begin with the second run, of the same suites (s: all); a rerun of a part")
 
 
 def many_points(number: int) -> list[Point]:
