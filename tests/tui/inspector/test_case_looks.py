@@ -79,6 +79,19 @@ async def test_the_footer_names_only_what_the_tab_can_do(tmp_path: Path) -> None
         await until(pilot, lambda: "enter show it" in foot() and "z plots" in foot())
 
 
+@pytest.mark.real
+async def test_why_there_are_no_rows_is_not_hidden_by_the_zoom(tmp_path: Path) -> None:
+    app = host(tmp_path, agent_error())
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await loaded(pilot)
+        await pilot.press("4")
+        await sees(pilot, "No rows are compared")
+        await pilot.press("z")
+        await until(pilot, lambda: screen.tab.has_class("-zoomed"))
+        await pilot.pause()
+        assert "No rows are compared" in screen_text(app) and app.focused is not None
+
+
 def test_a_diff_names_its_file_once_and_knows_a_head_from_a_line() -> None:
     diff = "--- a/sub/s.yaml\n+++ b/sub/s.yaml\n@@ -1,2 +1,2 @@\n--- -old\n+++ new\n"
     shown = ChangeScreen("Accept: 1 change", diff).paragraphs()

@@ -146,12 +146,12 @@ class DataTab(SearchedRows):
     DataTab .explained { height: 3; background: $surface; }
     DataTab TextPane { display: none; }
     DataTab.-below TextPane { display: block; }
+    DataTab.-zoomed TextPane { display: none; }
     DataTab.-words TextPane { display: block; height: 1fr; }
     DataTab.-words DataGrid, DataTab.-words .titles, DataTab.-words .modes, DataTab.-words .explained { display: none; }
     DataTab.-words .diagnosis { display: none; }
     DataTab.-words.-fault .diagnosis { display: block; }
     DataTab.-fault .explained { display: none; }
-    DataTab.-zoomed TextPane { display: none; }
     """
     foot = ("case.sql", "turn.next")
     foot_words = MappingProxyType({"case.sql": "SQL", "turn.next": "next ≠", "turn.previous": "previous ≠"})

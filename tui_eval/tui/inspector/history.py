@@ -38,6 +38,7 @@ class HistoryTab(InspectorTab):
     HistoryTab TextPane { height: 1fr; border-top: hkey $surface-lighten-2; }
     HistoryTab.-zoomed HistoryTable, HistoryTab.-zoomed TextPane, HistoryTab.-zoomed .titles { display: none; }
     HistoryTab.-empty HistoryTable, HistoryTab.-empty LineLabel { display: none; }
+    HistoryTab.-empty TextPane { display: block; }
     """
 
     foot = ("list.open", "case.zoom")
