@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from tests.servers.openai import OpenAIServer
+from tests.support.promptfoo_files import Make
 from tui_eval.config.project import Config
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats.promptfoo import read
 from tui_eval.formats.promptfoo.promptfoo_format import PROMPTFOO
+from tui_eval.formats.reading import problems_of
 from tui_eval.guard.trust import Trust
 from tui_eval.store.reader import RunReader
 
@@ -140,3 +142,34 @@ async def test_the_env_file_is_asked_for_where_only_a_file_of_tests_names_a_vari
     }  # what is saved holds none of it
     reader = await ran(tmp_path, agreed=["read .env"])
     assert [row.outcome for row in reader.attempts()] == ["failed"]
+
+
+def test_what_the_suite_s_own_env_does_not_fill_in_is_noted(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOTH", "of the environment")
+    suite = make(
+        """
+        env: {OWN: own, BOTH: own}
+        prompts: ['{{env.OWN}} {{a}}']
+        providers: [echo]
+        tests:
+          - file://t.yaml
+          - file://t.csv
+          - {vars: {a: 1}, assert: [{type: contains, value: '{{env.OWN}}'}]}
+        """,
+        trusted=True,
+        t__yaml="""\
+        - vars: {a: "{{env.OWN}}"}
+          assert: [{type: contains, value: "{{env.BOTH}}"}, {type: not-contains, value: "x{{ env.OWN }}"}]
+        - assert: [{type: contains-any, value: ["{{ env['OWN'] }}"]}]
+        """,
+        t__csv="a,__expected\n{{env.OWN}},contains: envy\n2,contains: {{env.OWN}}\n3,contains: {{env.OWN}}\n",
+    )
+    notes = [one for one in problems_of(suite) if "env.OWN" in one.message]
+    assert [(one.path, one.line, one.key, one.level) for one in notes] == [
+        ("t.csv", 3, "__expected", "note"),
+        ("t.yaml", 2, "[0].assert[1].value", "note"),
+    ]
+    assert "env.OWN is empty here: the suite's own env counts in its configuration" in notes[0].message
+    assert not [one for one in problems_of(suite) if "BOTH" in one.message]

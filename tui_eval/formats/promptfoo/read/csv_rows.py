@@ -284,6 +284,10 @@ def table(
     rows = Rows(plan, cells, lines[1:] if lines else None, 2)
     if plan.threshold >= 0:
         rows.tell_thresholds()
+    for index in plan.expected if reading.own_names else ():
+        for number, row in enumerate(cells):
+            if "env" in row[index]:
+                reading.note_own_env(path, rows.line(number), plan.header[index], row[index])
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -155,7 +156,9 @@ class ConfigReader:
         with self._of_all_cases():
             typed = data.get("commandLineOptions")
             named = typed.get("envPath", typed.get("envFile")) if isinstance(typed, dict) else None
-            reading.env = own_env(data.get("env"), reading, env_files(named, text, reading))
+            of_files = env_files(named, text, reading)
+            reading.env = own_env(data.get("env"), reading, of_files)
+            reading.own_names = reading.env.keys() - of_files.keys() - os.environ.keys()
         return self._with_env(data)
 
     def _with_env(self, data: dict[str, Any]) -> dict[str, Any]:

@@ -114,6 +114,7 @@ GLOB_TIME = 20.0
 
 MOST_ALTERNATIVES = 1_000
 _BRACES = r"(?<!\{)\{([^{}]*,[^{}]*)\}"
+_ENV_NAME = re.compile(r"""\{[^{}]{0,400}?\benv(?:\.|\[\s{0,20}["'])([A-Za-z_]\w{0,200})""")
 
 Level = Literal["error", "note"]
 LineOf = Callable[..., int]
@@ -161,6 +162,9 @@ class SuiteReading:
         self.env: dict[str, str] = {}
         self.env_file: dict[str, str] = {}
         self.naming_env: list[str] = []
+        self.own_names: set[str] = set()
+        """Variables that the suite's own `env` has, and nothing else."""
+        self._noted_env: set[tuple[str, str]] = set()
         self.secrets: list[str] = []
         self._host: PythonHost | None = None
         self._node: NodeHost | None = None
@@ -210,6 +214,17 @@ class SuiteReading:
         found = Problem(path, line, key, message, cure, level, raised_at=self.own_place(raised_at))
         self.problems.append(found)
         return found
+
+    def note_own_env(self, path: str, line: int, key: str, value: Any) -> None:
+        """Say of what an assertion in another file expects that the suite's own `env` is not filled in there, as in the
+        tool: it is empty."""
+        for text in value if isinstance(value, list) else [value]:
+            for name in _ENV_NAME.findall(text) if isinstance(text, str) and "env" in text else ():
+                if name in self.own_names and path != self.name and (path, name) not in self._noted_env:
+                    self._noted_env.add((path, name))
+                    message = f"env.{name} is empty here: the suite's own env counts in its configuration, as in promptfoo"
+                    cure = f"export {name}, write it into .env, or make a var of it"
+                    self.problem(path, line, key, message, cure, level="note")
 
     def cannot_read(self, path: str, at: tuple[Any, ...], line: int, message: str, cure: str = "") -> None:
         """Note that what stands at a key path of a file could not be read, so that nothing is in its place."""

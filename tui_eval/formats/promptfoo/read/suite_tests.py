@@ -268,6 +268,8 @@ class TestReader:
             return None
         self.reading.check_keys(entry, promptfoo_types.ASSERTION_KEYS, self.path, self.line_of, at)
         self._check_type(kind, (*at, "type"))
+        place = (*at, "value")
+        self.reading.note_own_env(self.path, self.line_of(*place), dotted_key(place), entry.get("value"))
         extra = {
             k: v
             for k, v in entry.items()
