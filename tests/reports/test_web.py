@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import http.cookiejar
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -13,6 +14,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
+from subprocess import PIPE
 
 import msgspec
 import pytest
@@ -135,6 +137,31 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "tui_eval", "server", "--port", port]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 4 and "give another with --port" in done.stderr
+    assert "http://" not in done.stdout and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
+def test_a_signal_ends_the_server_and_nothing_is_said_of_its_port(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    command = [sys.executable, "-m", "tui_eval", "server", "--port", str(free_port())]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stdout is not None
+        printed = process.stdout.readline()
+        address = printed.partition(" at ")[2].split(" ")[0]
+        cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        try:
+            with urllib.request.build_opener(cookies).open(address, timeout=60) as answer:
+                assert answer.status == 200
+            process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, err.strip()) == (code, "")
 
 
 def test_the_list_of_runs_shows_rates_states_and_a_trend(tmp_path: Path) -> None:

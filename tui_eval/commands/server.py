@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+import signal
+import socket
 from pathlib import Path
 
 from tui_eval.commands.output import EXIT_OK, CommandError, say
@@ -25,12 +27,20 @@ def serve(port: int = PORT) -> int:
         app = application(root, port, token=token)
     except ImportError:
         raise CommandError(f"the results page needs the extra `web`: {adding('web')}") from None
-    say(f"results of {root} at http://{HOST}:{port}/?token={token} (Ctrl-C ends it)")
-    server = uvicorn.Server(uvicorn.Config(app, host=HOST, port=port, log_level="error", access_log=False))
     try:
-        server.run()
-    except SystemExit:
+        listening = socket.create_server((HOST, port))
+    except (OSError, OverflowError):
         raise CommandError(f"port {port} of {HOST} cannot be used; give another with --port") from None
-    if not server.started:
-        raise CommandError(f"port {port} of {HOST} cannot be used; give another with --port")
-    return EXIT_OK
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
+    code = EXIT_OK
+
+    def hang_up(number: int, _: object) -> None:  # uvicorn looks after the other signals
+        nonlocal code
+        server.should_exit, code = True, 128 + number
+
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, hang_up)
+    with listening:
+        say(f"results of {root} at http://{HOST}:{port}/?token={token} (Ctrl-C ends it)")
+        server.run(sockets=[listening])
+    return code
