@@ -339,6 +339,18 @@ async def test_of_an_edited_file_no_other_case_is_changed(tmp_path: Path, name: 
     assert (root / name).read_text() == head + case.format("b", 0) + left
 
 
+async def test_of_cases_on_one_line_the_own_one_is_changed(tmp_path: Path) -> None:
+    case = '{{"name": "{}", "input": "x", "expected": {{"escalated": true, "max_tool_calls": 0}}}}'
+    text = f'{{"agent": "helper", "test_cases": [{case.format("a")}, {case.format("b")}]}}'
+    root = project(tmp_path, "euros", **{"suite.yaml": text})
+    cases, attempts, _ = await judged(root)
+    proposal = propose(cases[1], attempts[1], root)
+    assert not proposal.unable
+    write(proposal)
+    after = case.format("b").replace("true", "false").replace("0", "1")
+    assert (root / "suite.yaml").read_text() == text.replace(case.format("b"), after)
+
+
 async def test_that_an_answer_is_one_to_another_question_is_said(tmp_path: Path) -> None:
     root = project(tmp_path, "euros", **{"suite.yaml": GUIDE})
     cases, attempts, _ = await judged(root)

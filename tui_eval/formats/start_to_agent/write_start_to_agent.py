@@ -23,18 +23,18 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
     kind = verdict.type
     wanted = str(verdict.expected)
     listed = kind in ("should_contain", "should_not_contain", "tools_used")
-    found = only(
-        [
-            one
-            for one in document.nodes()
-            if one.line == verdict.line
-            and len(one.path) > 3
-            and one.path[3] == kind
-            and (not listed or (one.node.id == "scalar" and plain(one.node) == wanted))
-            and (listed or len(one.path) == 4)
-        ],
-        f"{kind} {wanted!r}",
-    )
+    places = [
+        one
+        for one in document.nodes()
+        if one.line == verdict.line
+        and len(one.path) > 3
+        and one.path[3] == kind
+        and (not listed or (one.node.id == "scalar" and plain(one.node) == wanted))
+        and (listed or len(one.path) == 4)
+    ]
+    # Several cases may stand on one line, as in a file of JSON.
+    own = [one for one in places if one.path[:2] == ("test_cases", case.order)]
+    found = only(own or places, f"{kind} {wanted!r}")
     if kind == "should_contain":
         return put(document, found, nearest(wanted, answer_to(attempt, verdict)))
     if kind == "should_not_contain":
