@@ -32,8 +32,10 @@ def found(document: YamlText, *path: str | int):
         ("a:\n  - x # 1\n  # 2\n  - y\n", ["x", "z"], "a:\n  - x # 1\n  # 2\n  - z\n"),
         ("a:\n  c: 1 # 1\n  d: x # 2\nb: 1\n", {"c": 1, "d": [2]}, "a:\n  c: 1 # 1\n  d: [2] # 2\nb: 1\n"),
         ("a: [1, '2', true]\nb: 1\n", ["1", 2, "true"], 'a: ["1", 2, "true"]\nb: 1\n'),
+        ("a: # its\n- 1\n# of 2\n- 2\nb: 1\n", [3], "a: [3] # its\nb: 1\n"),
+        ("a:\n  # of c\n  c: |+\n    x\n\nb: 1\n", "x\ny", 'a: "x\\ny"\n  # of c\nb: 1\n'),
         ("a: {c: , d: 'x'}\nb: 1\n", {"c": None, "d": "y"}, "a: {c: null , d: 'y'}\nb: 1\n"),
-        ("a:\n  e: 1\n  # of b\nb: 1\n", {"c": 2}, 'a:\n  {"c": 2}\n  # of b\nb: 1\n'),
+        ("a:\n  e: 1\n  # of b\nb: 1\n", {"c": 2}, 'a: {"c": 2}\n  # of b\nb: 1\n'),
     ],
 )
 @pytest.mark.parametrize("core", [False, True])

@@ -116,6 +116,13 @@ class YamlText:
                 found, f"{self.text[:at]} {scalar(value)}{self.text[at:]}", {found.path: _written(value)}
             )
         start, end = self._start(node), self._end(node)
+        below = node.id != "scalar" and not node.flow_style and node.value
+        if below and found.parent is not None and found.parent.id == "mapping":
+            at, line = self._key_end(found.parent, found.place, found.line), self._line_start(start)
+            if at < line:  # on the line of its key: as far out as a list may stand a value may not
+                head, rest = f"{self.text[:at]} {flow(value)}", self.text[self._line_end(node) :]
+                new = head + self.text[at:line] + rest
+                return self._checked(found, new, {found.path: _written(value)})
         blocked = getattr(node, "style", None) in ("|", ">")
         ends_line = not self.text[end:].partition("\n")[0].strip()  # a comment would be a part of the block
         if isinstance(value, str) and (blocked or ("\n" in value and ends_line and self._takes_block(found))):
