@@ -325,6 +325,38 @@ async def test_a_webhook_without_end_is_a_failure() -> None:
         assert judgement.verdicts[0].passed
 
 
+@pytest.mark.parametrize(
+    ("said", "ours", "theirs"),  # of `webhook` and `not-webhook`
+    [
+        ({"pass": True}, (True, False), (True, False)),
+        ({"pass": False}, (False, True), (False, True)),
+        ({"pass": "false"}, (False, True), (True, True)),
+        ({"pass": "yes"}, (True, False), (True, True)),
+        ({"error": "no model"}, (False, False), (True, True)),
+        ({"pass": None, "score": 0.9}, (False, False), (True, True)),
+        ([True], (False, False), (True, True)),
+        (None, (False, False), (False, False)),
+    ],
+)
+async def test_what_a_webhook_answers(said: Any, ours: tuple[bool, bool], theirs: tuple[bool, bool]) -> None:
+    """An answer that does not say true or false passes nothing; promptfoo 0.121.20 passes what is not `false`, or `true`."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response(said)
+
+    app = web.Application()
+    app.router.add_post("/", answer)
+    async with TestServer(app) as server:
+        url = str(server.make_url("/"))
+        services = JudgeServices(trust=Trust(True))
+        for compat, passed in (("documented", ours), ("reference", theirs)):
+            found = [
+                (await judged({"type": kind, "value": url}, services, compat=compat)).verdicts[0].passed
+                for kind in ("webhook", "not-webhook")
+            ]
+            assert tuple(found) == passed
+
+
 async def test_webhook_needs_trust_for_another_machine() -> None:
     judgement = await judged({"type": "webhook", "value": "http://example.org/x"}, JudgeServices())
     assert judgement.outcome == "error" and "needs trust: send outputs to example.org" in judgement.message

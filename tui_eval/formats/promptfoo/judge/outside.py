@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.formats.promptfoo.judge import judges
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost, context_of
 from tui_eval.formats.promptfoo.judge.script_results import script_failed, verdict_of_value
@@ -61,9 +62,15 @@ async def webhook(call: AssertionCall) -> Result:
         return _failed(call, f"Webhook error: no whole answer within {_limit():g} s")
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
         return _failed(call, f"Webhook error: {' '.join(str(error).split()) or type(error).__name__}")
-    if not isinstance(said, dict):
+    if call.evidence.reference and said is not None:  # whatever is not `false` there passes
+        said = said if isinstance(said, dict) else {}
+        holds = said.get("pass") is not call.inverse
+    elif not isinstance(said, dict):
         return _failed(call, f"Webhook error: it answered {clip(js.json_text(said), 100)}, not an object")
-    holds = bool(said.get("pass")) != call.inverse
+    elif (decided := judges.truth(said.get("pass"))) is None:
+        return _failed(call, f"Webhook error: no `pass` in {clip(js.json_text(said), 100)} is true or false")
+    else:
+        holds = decided != call.inverse
     score = said.get("score")
     if isinstance(score, bool) or not figures.is_finite(score):
         score = float(holds)
