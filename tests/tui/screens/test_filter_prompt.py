@@ -116,3 +116,35 @@ async def test_what_is_typed_takes_the_place_of_what_was_asked_before(tmp_path, 
         await pilot.press(key, "right", *"ing", "enter")  # or it is gone on with
         await until(lambda: not app.screen.query(Prompt), pilot)
         assert (app.screen.finder.found if key == "slash" else app.screen.expression) == "greeting"
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("key", ["slash", "f"])
+async def test_where_the_pane_has_all_the_room_the_list_comes_back_to_be_searched(tmp_path, key):
+    """The keys went to the list that the pane had hidden, and `esc` did not bring it back."""
+    async with running_app(project(tmp_path)) as (app, pilot):
+        screen = app.screen
+        await pilot.press("tab")
+        await until(lambda: not screen.case_list.display, pilot)
+        await pilot.press(key, *"greets")
+        await until(lambda: screen.case_list.display and "greets" in screen_text(app), pilot)
+        await pilot.press("enter")
+        await until(lambda: screen.case_list.has_focus, pilot)
+        assert screen.case_list.display
+
+
+@pytest.mark.real
+async def test_a_zoomed_pane_gives_its_room_to_the_list_that_is_searched(tmp_path):
+    root = project(tmp_path)
+    run = LiveRun(root, ["greets by name", "refund is approved"])
+    async with running_app(root, size=(120, 40), open_run=run.folder) as (app, pilot):
+        await until(lambda: app.screen.kind == "run" and app.state.run is not None, pilot)
+        screen = app.screen
+        run.start(0)
+        await until(lambda: screen.streams.panes, pilot)
+        await pilot.press("z")
+        await until(lambda: not screen.case_list.display, pilot)
+        await pilot.press("slash", *"refund")
+        await until(lambda: screen.case_list.display, pilot)
+        assert screen.streams.zoomed is None
+        run.finish()

@@ -92,6 +92,7 @@ def parts(source: Source | None = None) -> tuple[ListArrangement, ListFinder, An
         has=lambda *_: True,
         set_timer=cases.set_timer,
         rebuilt=lambda: None,
+        show_list=lambda: None,
         tell_arranged=lambda: None,
     )
     prompts: Any = SimpleNamespace(open=False, complain=lambda words: False)

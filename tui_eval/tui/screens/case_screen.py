@@ -53,6 +53,7 @@ Begin = Literal["as before", "difference", "history"]
 class CaseScreen(Place, inherit_bindings=False):
     """Shows what a pointer leads to. `go_to` replaces it in place: the tab stays."""
 
+    AUTO_FOCUS = ""  # what comes first is a pane of a tab that need not be in front
     TITLE = "Case"
     BINDINGS: ClassVar = [*bindings("case", CASE_KEYS), *bindings("screen", SHARED_KEYS)]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]

@@ -55,6 +55,10 @@ class ListScreen(Protocol):
         """Other lines are shown."""
         ...
 
+    def show_list(self) -> None:
+        """Bring the list in sight, where another pane has its room."""
+        ...
+
     def tell_arranged(self) -> None:
         """Whoever shows the same cases elsewhere hears that they are another, or in another order."""
         ...

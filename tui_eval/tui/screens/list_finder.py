@@ -56,6 +56,7 @@ class ListFinder:
     async def ask_find(self) -> None:
         """Ask what to find."""
         if not self._prompts.open:
+            self._screen.show_list()
             self._remember()
             prompt = Prompt("/", self.found, "find in names; enter keeps, n and N go on")
             await self._prompts.ask(prompt, self._find_left, self._find_typed)
@@ -98,6 +99,7 @@ class ListFinder:
         asked = prompts or self._prompts
         if not asked.open:
             self._asking, self._shown = asked, shown
+            self._screen.show_list()
             self._remember()
             saved = list(self._saved())
             values = values_of(self._arrangement.rows.values(), saved)

@@ -407,8 +407,12 @@ class ListPlace(Place, inherit_bindings=False):
         if kept:
             self.services.notes.keep(replace(note, text=text.strip()))
 
+    def show_list(self) -> None:
+        """Bring the list in sight, where another pane has its room."""
+
     def focus_home(self) -> None:
         """The list."""
+        self.show_list()
         self.case_list.focus()
 
     def back(self) -> bool:

@@ -530,15 +530,15 @@ class RunScreen(ListPlace, inherit_bindings=False):
         """Follow the tail, or stay where it is."""
         self.services.notices.say("following" if self.streams.toggle_follow() else "not following")
 
-    def back(self) -> bool:
-        """Out of the zoom, out of the panes, then as every list."""
+    def show_list(self) -> None:
+        """In the room of the panes, and of the one that is zoomed."""
         if self.streams.zoomed is not None:
             self.zoom()
-            self.set_class(False, "-streams")
-            self.case_list.focus()
-            return True
-        if self.streams.has_focus or self.query_one(LinesPane).has_focus:
-            self.set_class(False, "-streams")
-            self.case_list.focus()
+        self.set_class(False, "-streams")
+
+    def back(self) -> bool:
+        """Out of the zoom, out of the panes, then as every list."""
+        if self.streams.zoomed is not None or self.streams.has_focus or self.query_one(LinesPane).has_focus:
+            self.focus_home()
             return True
         return super().back()

@@ -331,6 +331,10 @@ class SuitesScreen(ListPlace):
         (pane if to_detail else self.case_list).focus()
         self.call_after_refresh(self.show_detail)
 
+    def show_list(self) -> None:
+        """In the room of the detail."""
+        self.set_class(False, "-detail")
+
     def back(self) -> bool:
         """From the detail to the list first."""
         if self.query_one(LinesPane).has_focus:
