@@ -76,6 +76,43 @@ def test_an_entry_with_a_slip_asks_nobody(
     assert cli("run", "one", "--agent", "helper").code == 4 and not server.requests
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "suites: [{path: '**', agnet: rest}]",
+        "suites: [{path: '**', model: 3}]",
+        "providers: {x: 3}\nsuites: [{path: '**', compta: reference}]",
+    ],
+)
+def test_a_rule_with_a_slip_has_its_cases_ask_nobody(
+    cli: Cli, two_models: Path, server: TwoModels, wrong: str
+) -> None:
+    with (two_models / "tui_eval.yaml").open("a") as file:
+        file.write(f"  rest: {{type: echo}}\n{wrong}\n")
+    told = cli("run", "one", "--display", "json")
+    assert told.code == 4 and {outcome for _, _, outcome in ran(told.out)} == {"error"}, told
+    assert not server.requests and "tui_eval.yaml:" in told.out
+
+
+@pytest.mark.parametrize(
+    "wrong", ["runs: {max_cost: 0.01}", "sutes: [{path: '**', agent: rest}]", "x: [1", "\tx: 1"]
+)
+def test_a_run_does_not_begin_without_what_may_limit_it(
+    cli: Cli, two_models: Path, server: TwoModels, wrong: str
+) -> None:
+    """A limit under a misspelt key was none at all, in a file that is no YAML as well."""
+    with (two_models / "tui_eval.yaml").open("a") as file:
+        file.write(wrong + "\n")
+    told = cli("run", "one", "--agent", "openai:gpt-4.1")
+    assert (
+        told.code == 4
+        and told.out == ""
+        and told.err.startswith("tui_eval.yaml:")
+        and told.err.count("\n") == 1
+    )
+    assert not server.requests and cli("runs", "--json").json == []
+
+
 def ran(text: str) -> list[tuple[str, str, str]]:
     """Case, model and outcome of each attempt."""
     rows = [json.loads(line) for line in text.splitlines()]

@@ -270,7 +270,9 @@ class _Reader:
         return [rule for index, item in enumerate(given) if (rule := self._suite(item, ("suites", index)))]
 
     def _suite(self, item: Any, path: tuple[Hashable, ...]) -> SuiteRule | None:
+        before = len(self._config.problems)
         taken = self._take(keys.SUITE, item, path, "an entry of suites")
+        misread = len(self._config.problems) > before
         if "path" not in taken:
             if isinstance(item, dict) and "path" not in item:
                 self._wrong((*path, "path"), "missing", 'a pattern such as "tests/**"')
@@ -292,7 +294,8 @@ class _Reader:
         comparison = self._take(
             keys.COMPARISON, taken.get("comparison", {}), (*path, "comparison"), "comparison"
         )
-        return SuiteRule(**{**taken, "comparison": comparison}, line=self._lines.at(*path))
+        wrong = str(self._config.problems[before]) if misread else ""
+        return SuiteRule(**{**taken, "comparison": comparison}, line=self._lines.at(*path), wrong=wrong)
 
     def _names_agent(self, text: str) -> bool:
         """Whether `--agent` would take it: an agent, `provider:model`, a URL, a function of a file."""

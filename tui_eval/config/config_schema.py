@@ -396,7 +396,8 @@ class DatabaseSpec(msgspec.Struct, omit_defaults=True):
 
 
 class SuiteRule(msgspec.Struct, omit_defaults=True):
-    """One entry of `suites:`: settings for suites whose path matches the gitignore pattern."""
+    """One entry of `suites:`: settings for suites whose path matches the gitignore pattern. `wrong`: what in it could not
+    be read, so that nobody knows whom to ask."""
 
     path: str
     agent: str | None = None
@@ -408,6 +409,7 @@ class SuiteRule(msgspec.Struct, omit_defaults=True):
     attempts: int | None = None
     timeout: float | None = None
     line: int = 0
+    wrong: str = ""
 
 
 class RunSettings(msgspec.Struct, omit_defaults=True):

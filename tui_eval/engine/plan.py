@@ -453,6 +453,8 @@ def agent_of(
 
 def _find_agent(case: Case, config: Config, env: Any) -> AgentSpec:
     rule = rule_for(config, case.suite)
+    if rule and rule.wrong:
+        raise ConfigError(rule.wrong)
     form = format_of(case.format)
     own = form.own_agent(case, config, env)
     if own is not None:

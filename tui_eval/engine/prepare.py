@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import msgspec
 
 from tui_eval import __version__
+from tui_eval.config.config_schema import TOP
 from tui_eval.config.project import (
     Config,
     ConfigError,
@@ -51,7 +52,7 @@ from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
 from tui_eval.guard.secrets import MASK, in_addresses, in_pairs
-from tui_eval.guard.spelling import some_of
+from tui_eval.guard.spelling import close_to, some_of
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
@@ -361,13 +362,18 @@ def _asked_with_it(added: Sequence[Job]) -> str:
 
 
 def check_limits(config: Config) -> None:
-    """Limits of cost and time that cannot be read are none at all: nothing is asked for without them.
+    """Limits of cost and time that cannot be read are none at all: nothing is asked for without them, nor where what says
+    who is asked may stand under a key that is misspelt (`runs:`, `sutes:`), or in a file that is none.
 
     Raises:
         ConfigError: one of them, with its place.
     """
     for problem in config.problems:
-        if problem.level == "error" and problem.key.partition(".")[0] == "run":
+        if problem.level != "error" or config.file is None or Path(problem.path).name != config.file.name:
+            continue
+        top = problem.key.partition(".")[0]
+        slip = top == problem.key and top not in TOP and close_to(top, TOP) is not None
+        if top in ("", "run") or slip:
             raise ConfigError(str(problem))
 
 

@@ -145,6 +145,11 @@ def resume(
         job = next((job for job in again if same_column(job, row.agent, model)), None)
         if job is None or (job.spec is None and _was_there(row.agent, info)):
             asked = f"{row.agent} with {row.model}" if row.model else row.agent
+            errors = [str(problem) for problem in config.problems if problem.level == "error"]
+            if said := next(
+                (one.problem for one in again if any(text in one.problem for text in errors)), ""
+            ):
+                raise SelectionError(f"run {info.id}: {asked} cannot be asked: {said}")
             where = config.file or config.root / CONFIG_NAME
             ways = "write it there again as it was"
             if folder.parents[1].name != STATE:  # it may be another project's
