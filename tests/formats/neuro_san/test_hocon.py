@@ -186,9 +186,10 @@ def test_pyhocon_itself_is_left_as_it_was():
     from pyhocon import ConfigFactory, config_parser
     from pyhocon.config_tree import ConfigTree
 
-    merge = ConfigTree.merge_configs
+    merge, resolve = ConfigTree.merge_configs, config_parser.ConfigParser.__dict__["_resolve_variable"]
     load("a = $")
     assert config_parser.copy is __import__("copy") and ConfigTree.merge_configs is merge
+    assert config_parser.ConfigParser.__dict__["_resolve_variable"] is resolve
     assert config_parser.os is __import__("os") and config_parser.ConfigFactory is ConfigFactory
     assert ConfigFactory.parse_string("a = 1") == {"a": 1}
 
@@ -254,14 +255,23 @@ def _doubling(first: str, line: str, lines: int) -> str:
         _doubling("a40 = 1\n", "aN { p = ${aM}, q = ${aM} }\n", 40),
         _doubling("a = x\n", "a = ${a}${a}\n", 40),
         _doubling("a { x = 1 }\n", "a { y = ${a} }\n", 30),
+        _doubling("a600 = 1\n", "aN = ${aM}\n", 600),
     ],
-    ids=["texts", "quoted", "lists", "objects", "forward", "itself", "merged with itself"],
+    ids=["texts", "quoted", "lists", "objects", "forward", "itself", "merged with itself", "a long chain"],
 )
 def test_substitutions_that_double_what_they_fill_in_are_an_error(text):
     (problem,) = [one for one in load(text).problems if one.level == "error"]
     assert "its substitutions fill in too much" in problem.message
 
 
+@pytest.mark.real
+def test_a_document_of_very_many_values_is_an_error():
+    for text in ("[" + "1," * 60_000 + "]", "{" + ", ".join(f"k{n} = 1" for n in range(60_000)) + "}"):
+        (problem,) = load(f"a = {text}").problems
+        assert "more than 50,000 keys and items" in problem.message
+
+
+@pytest.mark.real
 def test_substitutions_of_a_long_text_and_a_large_object_are_filled_in():
     text = 'long = "' + "x " * 50_000 + '"\nmany { ' + "".join(f"k{n} = {n}\n" for n in range(300)) + "}\n"
     text += "uses = [" + ", ".join("{t = ${long}, m = ${many}}" for _ in range(10)) + "]\n"

@@ -25,7 +25,9 @@ from tui_eval.guard.trust import NeedsTrust, Trust, variable
 from tui_eval.model import Problem
 
 LARGEST = 1_000_000
-"""Characters apart from those of quoted strings; pyhocon takes about 15 seconds for as many."""
+"""Characters apart from those of quoted strings; pyhocon takes about 15 seconds for as many in long texts."""
+MOST_VALUES = 50_000
+"""Keys and items of lists, of which pyhocon reads some thousands a second."""
 
 MOST_FILLED_IN = 100_000
 """Values that substitutions may fill in, of a text each hundred characters: a few lines that refer to each other
@@ -65,6 +67,9 @@ def load(text: str, path: str, root: Path, trust: Trust, *, named: bool = False)
         return HoconDocument(None, nothing, [error.problem], [])
     if len(prepared.text) > LARGEST:
         problem = Problem(path, 0, "", f"longer than {LARGEST:,} characters", "split the file")
+        return HoconDocument(None, nothing, [problem], prepared.files)
+    if len(prepared.lines.places) > MOST_VALUES:
+        problem = Problem(path, 0, "", f"more than {MOST_VALUES:,} keys and items", "split the file")
         return HoconDocument(None, nothing, [problem], prepared.files)
     try:
         environment = _Environment(trust, named=named)
@@ -120,7 +125,8 @@ class _Environment:
 
 
 class _Filled:
-    """Counts what pyhocon fills in for substitutions, in place of its `copy`, and what it merges: so much and no more."""
+    """Counts what pyhocon fills in for substitutions, in place of its `copy`, what it merges, and how often it looks for
+    what one stands for: so much and no more."""
 
     def __init__(self, restorer: _Restorer) -> None:
         self._left = MOST_FILLED_IN
@@ -145,14 +151,14 @@ class _Filled:
         self._take(len(copied))  # what is not filled in yet drags along the objects that it stands in
         return result
 
-    def merging(self, merge: Callable[..., Any]) -> Callable[..., Any]:
-        """pyhocon's `merge_configs`, counted."""
+    def counting(self, work: Callable[..., Any], size: int) -> Any:
+        """A function of pyhocon's with two arguments or more; of a mapping that comes second each entry counts too."""
 
-        def counted(a: Any, b: Any, copy_trees: bool = False) -> Any:
-            self._take(1 + len(b))
-            return merge(a, b, copy_trees=copy_trees)
+        def counted(first: Any, second: Any, *rest: Any, **more: Any) -> Any:
+            self._take(size + (len(second) if isinstance(second, dict) else 0))
+            return work(first, second, *rest, **more)
 
-        return counted
+        return staticmethod(counted)
 
 
 @contextmanager
@@ -165,29 +171,30 @@ def _tamed(environment: _Environment, filled: _Filled) -> Iterator[None]:
     def refuse(*_: Any, **__: Any) -> Any:
         raise _IncludeRefused("include of a URL or package is never done")
 
-    replaced = {
-        "os": SimpleNamespace(environ=environment, path=os.path),
-        "copy": filled,
-        "get_period_expr": pyparsing.NoMatch,
-        "ConfigFactory": _NoFiles,
-        "urlopen": refuse,
-        "find_package_dirs": refuse,
-    }
-    kept = {name: getattr(config_parser, name) for name in replaced}
-    merge = ConfigTree.merge_configs
+    parser = config_parser.ConfigParser
+    replaced: list[tuple[Any, str, Any]] = [
+        (config_parser, "os", SimpleNamespace(environ=environment, path=os.path)),
+        (config_parser, "copy", filled),
+        (config_parser, "get_period_expr", pyparsing.NoMatch),
+        (config_parser, "ConfigFactory", _NoFiles),
+        (config_parser, "urlopen", refuse),
+        (config_parser, "find_package_dirs", refuse),
+        (ConfigTree, "merge_configs", filled.counting(ConfigTree.merge_configs, 1)),
+        # It then goes through all that are not resolved yet.
+        (parser, "_resolve_variable", filled.counting(parser._resolve_variable, 5)),
+    ]
+    kept = [(owner, name, vars(owner)[name]) for owner, name, _ in replaced]
     logger = logging.getLogger("pyhocon")
     level = logger.level
     white = pyparsing.ParserElement.DEFAULT_WHITE_CHARS
     try:
-        for name, value in replaced.items():
-            setattr(config_parser, name, value)
-        ConfigTree.merge_configs = staticmethod(filled.merging(merge))
+        for owner, name, value in replaced:
+            setattr(owner, name, value)
         logger.setLevel(logging.CRITICAL)
         yield
     finally:
-        for name, value in kept.items():
-            setattr(config_parser, name, value)
-        ConfigTree.merge_configs = staticmethod(merge)
+        for owner, name, value in kept:
+            setattr(owner, name, value)
         logger.setLevel(level)
         # pyhocon does not put it back when the text is broken
         pyparsing.ParserElement.set_default_whitespace_chars(white)
