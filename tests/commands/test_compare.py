@@ -155,3 +155,13 @@ def test_suites_of_one_run_may_have_rules_of_their_own(cli: Cli, project: Path) 
     assert (
         "(3 of 6 cases)" in cli("compare", sorted(Path(".tui-eval/runs").iterdir())[0].name, "kept.json").out
     )
+
+
+def test_a_run_is_not_compared_with_itself(cli: Cli, project: Path) -> None:
+    """`compare last` was green, whatever had regressed since the run before."""
+    assert cli("run", ".", "-s", "greets").code == 0
+    for words in (["last"], [cli("runs", "--json").json[0]["id"]]):
+        told = cli("compare", *words)
+        assert told.code == 4 and told.out == "" and "is that itself (" in told.err, told
+    cli("run", ".", "-s", "greets")
+    assert cli("compare", cli("runs", "--json").json[1]["id"]).code == 0
