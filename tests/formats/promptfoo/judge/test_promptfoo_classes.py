@@ -70,6 +70,19 @@ async def test_moderation(
     assert (found.passed, found.score, found.reason) == (passed != inverse, float(passed != inverse), reason)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"type": "not-classifier", "value": "self harm", "provider": CLASSIFIER, "threshold": 0.5},
+        {"type": "moderation", "value": ["Self_Harm", "hate"], "provider": {"moderation": MODERATION}},
+    ],
+)
+async def test_another_spelling_of_a_class_is_an_error(given: dict[str, Any]) -> None:
+    """It is not found, and its score 0 is nothing that anybody measured."""
+    found = await verdict(given, {"self-harm": 0.9})
+    assert found.passed is None and "did you mean 'self-harm'?" in found.reason
+
+
 async def test_nothing_is_asked_about_nothing() -> None:
     found = await verdict({"type": "moderation", "provider": MODERATION}, {"hate": 1.0}, output="")
     assert (found.passed, found.reason) == (True, "No output to moderate")

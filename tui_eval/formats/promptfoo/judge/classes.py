@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from msgspec import UNSET
 
 from tui_eval.assertions import evidence as seen
@@ -31,6 +34,8 @@ async def classifier(call: AssertionCall) -> Result:
             "no-classifier",
         )
     found = await call.services.scores(provider, call.text)
+    if value is not UNSET:
+        _named_as_there(call, [value], found)
     score = max(found.values()) if value is UNSET else found.get(str(value), 0.0)
     threshold = 1 if call.threshold is None else call.threshold
     held = score >= threshold - 2.220446049250313e-16  # Number.EPSILON
@@ -48,6 +53,25 @@ async def classifier(call: AssertionCall) -> Result:
     ]
     shown = 1 - score if call.inverse else score
     return Result(held != call.inverse, shown, reason, actual=call.text, evidence=told)
+
+
+def _named_as_there(call: AssertionCall, wanted: Iterable[Any], found: Iterable[str]) -> None:
+    """What is asked about is no other spelling of a class that the model has: `toxic` would be missed where it says `TOXIC`.
+
+    Raises:
+        CannotJudge: it is.
+    """
+    there = {_bare(name): name for name in found}
+    for name in map(str, wanted):
+        if not call.evidence.reference and name not in there.values() and (meant := there.get(_bare(name))):
+            raise CannotJudge(
+                f"{call.assertion.type}: the model has no class {name!r}; did you mean {meant!r}?",
+                "bad-assertion",
+            )
+
+
+def _bare(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 async def moderation(call: AssertionCall) -> Result:
@@ -70,6 +94,7 @@ async def moderation(call: AssertionCall) -> Result:
     reason = "No output to moderate"
     if call.text:
         found = await call.services.scores(provider, call.text)
+        _named_as_there(call, categories, found)
         flags = [flag for flag in found if not categories or flag in categories]
         reason = f"No {'relevant ' if found else ''}moderation flags detected"
         if flags:
