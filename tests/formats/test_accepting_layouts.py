@@ -183,6 +183,49 @@ async def test_an_answer_is_expected_to_the_letter_whatever_it_has_in_it(tmp_pat
     assert (tmp_path / "promptfooconfig.yaml").read_text().endswith(" # c\n")
 
 
+LONG = {
+    "promptfooconfig.yaml": "prompts: ['{{q}}']\nproviders: [echo]\ntests:\n- vars: {q: x}\n  assert: [{type: equals, value: old}]\n",
+    "case.hocon": '{ agent: helper, connections: [http], interactions: [ { text: x,\n response { text { value: "old" } } } ] }\n',
+}
+
+
+@pytest.mark.usually(1)
+@pytest.mark.parametrize("name", LONG)
+async def test_a_long_answer_is_accepted_whole(tmp_path: Path, name: str) -> None:
+    """A verdict has its first two thousand characters."""
+    await accepted(project(tmp_path, "x " * 1_500 + "y", **{name: LONG[name]}))
+    assert "x x y" in (tmp_path / name).read_text() and "more characters" not in (tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize(("name", "line"), [("t.csv", 2), ("promptfooconfig.yaml", 3)])
+def test_a_long_text_that_was_expected_is_found_by_its_beginning(
+    tmp_path: Path, name: str, line: int
+) -> None:
+    long = "a" * 2_500
+    (tmp_path / "t.csv").write_text(f"q,__expected\nx,{long}\n")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"tests:\n- assert:\n  - {{type: equals, value: {long}}}\n"
+    )
+    case = Case("c", "c", name, "promptfoo", file=name)
+    cut = f"{long[:2_000]}… (500 more characters)"
+    verdicts = [Verdict("equals", False, expected=cut, actual="b", line=line)]
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=verdicts), tmp_path)
+    assert not proposal.unable and [change.after for change in proposal.changes] == ["b"]
+
+
+@pytest.mark.parametrize("kind", ["equals", "contains"])
+def test_of_a_long_text_no_beginning_is_written(tmp_path: Path, kind: str) -> None:
+    """What was judged is in no reply (a transform made it), or the text that was expected is as long."""
+    cut = f"{'a' * 2_000}… (500 more characters)"
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"tests:\n- assert:\n  - {{type: {kind}, value: {'b' * 2_500}}}\n"
+    )
+    case = Case("c", "c", "promptfooconfig.yaml", "promptfoo")
+    verdicts = [Verdict(kind, False, expected=cut.replace("a" * 2_000, "b" * 2_000), actual=cut, line=3)]
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=verdicts, response_text="other"), tmp_path)
+    assert len(proposal.unable) == 1 and not proposal.changes
+
+
 HOCON = {
     "plain": '{\n  agent: helper, connections: [http]\n  interactions: [\n    {\n      text: x\n      response { text { keywords: ["79 euros"] } }\n    }\n  ]\n}\n',
     "a line each": '{\n  agent: helper\n  connections: [http]\n  interactions: [{\n    text: x // 79 euros\n    response.text.keywords = [\n      "price", # kept\n      "79 euros" // here\n    ]\n  }]\n}\n',

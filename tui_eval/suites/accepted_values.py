@@ -90,18 +90,57 @@ def answer_to(attempt: Attempt, verdict: Verdict) -> str:
     return (reply.text if reply is not None else attempt.response_text) or ""
 
 
+_CUT = re.compile(r"… \((?P<rest>[\d,]{1,15}) more characters\)\Z")
+"""How a verdict's record ends where it has the beginning of a long text alone."""
+
+
+def actual_of(verdict: Verdict, attempt: Attempt) -> Any:
+    """What a verdict was about, whole.
+
+    Raises:
+        EditError: the record has only the beginning of it.
+    """
+    said = verdict.actual
+    texts = (answer_to(attempt, verdict), *(reply.text or "" for reply in attempt.replies))
+    if not isinstance(said, str) or not _CUT.search(said) or said in texts:
+        return said
+    for text in texts:
+        if is_recorded(text, said):
+            return text
+    raise EditError("the record has only the beginning of what was judged: edit the case (e)")
+
+
+def is_recorded(text: str, recorded: str) -> bool:
+    """Whether a text is the one that a verdict's record has, or has the beginning of."""
+    cut = _CUT.search(recorded)
+    if text == recorded or cut is None:
+        return text == recorded
+    length = cut.start() + int(cut["rest"].replace(",", "") or 0)
+    return len(text) == length and text.startswith(recorded[: cut.start()])
+
+
+def judged_text(verdict: Verdict, attempt: Attempt) -> str:
+    """The text that a verdict was about, whole.
+
+    Raises:
+        EditError: the record has only the beginning of it.
+    """
+    actual = actual_of(verdict, attempt)
+    return actual if isinstance(actual, str) else answer_to(attempt, verdict)
+
+
 def new_value(verdict: Verdict, attempt: Attempt) -> Any:
     """What an assertion on text has to expect for the answer to pass.
 
     Raises:
         EditError: that takes a person.
     """
-    answer = verdict.actual if isinstance(verdict.actual, str) else answer_to(attempt, verdict)
+    answer = judged_text(verdict, attempt)
     if verdict.type in EQUALS:
         return (
             attempt.output if attempt.output is not None and not isinstance(verdict.expected, str) else answer
         )
-    if verdict.type in HOLDS:
+    if verdict.type in HOLDS and not _CUT.search(str(verdict.expected)):
         if verdict.type == "starts-with":
             return answer[: max(len(str(verdict.expected)), 1)]
         return nearest(str(verdict.expected), answer)
@@ -128,7 +167,7 @@ def still_unwanted(verdict: Verdict, attempt: Attempt) -> list[Any]:
     if not verdict.type.endswith("-any") or not isinstance(verdict.expected, list):
         return []
     folds = verdict.type.startswith("not-i")
-    answer = verdict.actual if isinstance(verdict.actual, str) else answer_to(attempt, verdict)
+    answer = judged_text(verdict, attempt)
     answer = answer.lower() if folds else answer
     left = [item for item in verdict.expected if (str(item).lower() if folds else str(item)) not in answer]
     return left if len(left) < len(verdict.expected) else []

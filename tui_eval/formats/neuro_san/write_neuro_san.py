@@ -13,7 +13,7 @@ from msgspec import UNSET
 from tui_eval.formats.neuro_san.hocon import NAMED
 from tui_eval.formats.neuro_san.read_neuro_san import ROOT_KEYS
 from tui_eval.model import Assertion, Attempt, Case, Turn, Verdict
-from tui_eval.suites.accepted_values import EditedValue, answer_to, nearest, shown
+from tui_eval.suites.accepted_values import EditedValue, actual_of, judged_text, nearest, shown
 from tui_eval.suites.saved_talk import SavedReply, Talk
 from tui_eval.yaml.yaml_edit import EditError
 
@@ -27,10 +27,9 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
     """
     kind = verdict.type
     if kind == "keywords":
-        said = verdict.actual if isinstance(verdict.actual, str) else answer_to(attempt, verdict)
-        value: Any = nearest(str(verdict.expected), said)
+        value: Any = nearest(str(verdict.expected), judged_text(verdict, attempt))
     elif kind == "value" or kind.removeprefix("not_") in ("less", "greater"):
-        value = _bound(verdict) if kind != "value" else verdict.actual
+        value = _bound(verdict) if kind != "value" else actual_of(verdict, attempt)
     elif kind == "not_keywords":
         return _left_out(text, verdict)
     else:

@@ -27,6 +27,7 @@ from tui_eval.suites.accepted_values import (
     EditedValue,
     budget,
     drop,
+    is_recorded,
     new_value,
     only,
     plain,
@@ -106,7 +107,7 @@ def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> 
                 meant = parse(cell.value.strip())
             except ListError:
                 continue
-            if meant.type == kind and meant.value == expected:
+            if meant.type == kind and _is_asked(meant.value, expected):
                 found.append(cell)
         if len(found) != 1:
             raise (EditError if found else ValueNotThere)(
@@ -116,7 +117,7 @@ def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> 
         plain = cell.value.strip()
         if value is None:
             return EditedValue(text[: cell.start] + text[cell.end :], plain, "(left out)", line)
-        bare = kind == "equals" and plain == expected
+        bare = kind == "equals" and _is_asked(plain, expected)
         said = ", ".join(map(_listed, value)) if isinstance(value, list) else str(value)
         new = said if bare and parse(said.strip() or " ").type == "equals" else f"{kind}:{said}"
         if new == f"{kind}:{said}" and plain.startswith(f"{kind}: "):
@@ -128,6 +129,11 @@ def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> 
             )
         return EditedValue(text[: cell.start] + _quoted(new) + text[cell.end :], plain, new, line)
     raise ValueNotThere(f"there is no row at line {line} any more: edit the file (e)")
+
+
+def _is_asked(value: Any, expected: Any) -> bool:
+    texts = isinstance(value, str) and isinstance(expected, str)
+    return is_recorded(value, expected) if texts else value == expected
 
 
 def _value_of_accepted_cells(raw: str, delimiter: str) -> str:
@@ -167,7 +173,9 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
         asked = {id(one): _asks(document, one) for one in items}
         templates = [one for one in items if _is_template(asked[id(one)] or "")]
         items = [
-            one for one in items if (stands := asked[id(one)]) is None or stands.rstrip("\n") == said
+            one
+            for one in items
+            if (stands := asked[id(one)]) is None or stands.rstrip("\n") == said or is_recorded(stands, said)
         ] or templates  # of which the record has what they said
     item = only(items, verdict.type)
     return _graded(document, item, verdict, attempt)

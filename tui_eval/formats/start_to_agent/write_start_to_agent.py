@@ -8,7 +8,7 @@ from typing import Any
 
 from tui_eval.formats.start_to_agent.read_start_to_agent import LISTS
 from tui_eval.model import Assertion, Attempt, Case, Verdict
-from tui_eval.suites.accepted_values import EditedValue, answer_to, drop, nearest, only, plain, put
+from tui_eval.suites.accepted_values import EditedValue, actual_of, answer_to, drop, nearest, only, plain, put
 from tui_eval.suites.saved_talk import QUOTED, Talk, indented, keyed, listed, tools_of, with_item
 from tui_eval.yaml.yaml_edit import EditError, YamlText, flow, scalar
 
@@ -43,7 +43,7 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
         return put(document, found, _other_tool(case, verdict, attempt))
     if verdict.actual is None:
         raise EditError("the agent said nothing of it")
-    return put(document, found, verdict.actual)
+    return put(document, found, actual_of(verdict, attempt))
 
 
 def _other_tool(case: Case, verdict: Verdict, attempt: Attempt) -> str:
