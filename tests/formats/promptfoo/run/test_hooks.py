@@ -227,6 +227,44 @@ async def test_tests_that_a_hook_adds_are_made_as_those_of_the_file(
     assert len({c.case_id for c in cases}) == len(cases)
 
 
+IN_SCENARIOS = """
+def beforeAll(context, info):
+    suite = context["suite"]
+    assert (len(suite["scenarios"]), len(suite["tests"])) == (1, 3)
+    suite["scenarios"][0]["config"].append({"vars": {"q": "t"}, "assert": [{"type": "equals", "value": "z"}]})
+    suite["scenarios"].append({"config": [{"vars": {"q": ["u", "v"]}}], "tests": [{"vars": {"w": 1}, "prompts": ["M"]}]})
+    return context
+"""
+
+
+async def test_scenarios_that_a_hook_leaves_are_those_of_the_run(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    text = DEFAULTS.replace("description: in scenario", "description: in it")
+    suite = make(text, trusted=True, h__py=IN_SCENARIOS)
+    hooks = hooks_of(suite, tmp_path, hosts)
+    cases, _ = await hooks.before_all(suite.cases, suite.settings)
+    assert cases[:12] == list(suite.cases)[:12], "tests outside of scenarios stay as they are"
+    found = [
+        (c.name, c.vars["q"], c.vars["lang"], c.prompt, c.metadata["conversationId"]) for c in cases[12:]
+    ]
+    assert found == [
+        *[("in it", "s", "en", prompt, "__scenario_0__") for _ in "12" for prompt in "LM"],
+        *[("in it", "t", "en", prompt, "__scenario_1__") for _ in "12" for prompt in "LM"],
+        *[("Row #6", q, "en", "M", "__scenario_2__") for q in "uv" for _ in "12"],
+    ]
+    assert [a.value for a in cases[16].assertions] == ["x", "z", "s"]
+    assert [c.case_id for c in cases[12:16]] == [c.case_id for c in list(suite.cases)[12:16]]
+    (tmp_path / "h.py").write_text(IN_SCENARIOS.replace('"tests": [{', '"tests": [{"assert": 5, '))
+    with pytest.raises(HookError, match="must be a list of assertions"):
+        await hooks_of(suite, tmp_path, hosts).before_all(suite.cases, suite.settings)
+    (tmp_path / "h.py").write_text(
+        "def beforeAll(context, info):\n    context['suite']['scenarios'] = []\n    return context\n"
+    )
+    cases, _ = await hooks_of(suite, tmp_path, hosts).before_all(suite.cases, suite.settings)
+    assert cases == list(suite.cases)[:12]
+
+
 async def test_the_default_test_that_a_hook_leaves_is_under_all_tests(
     make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
 ) -> None:

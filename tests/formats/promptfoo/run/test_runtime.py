@@ -459,7 +459,7 @@ async def test_what_hooks_add_can_be_chosen(tmp_path: Path) -> None:
     assert await names(select=["two,added 3"]) == ["two", "added 3"]
     assert await names(select=["two"]) == ["two"]
     own = "promptfooconfig.yaml::two::echo::prompt1"
-    added = own.replace("::two::", "::added 2::").replace("::prompt1", "::{{q}}")
+    added = own.replace("::two::", "::added 2::")
     assert await names(case_ids=[added]) == ["added 2"]
     assert await names(cells=[RequestCell(own, "echo"), RequestCell(added, "echo")]) == ["two", "added 2"]
     other = "promptfooconfig.yaml::one::echo::prompt1"

@@ -425,6 +425,8 @@ class ConfigReader:
         if self.suite.settings.get("extensions"):  # hooks see it, and lay it under the tests that they add
             self.suite.settings["defaultTest"] = written(default) if default is not None else {}
             self.suite.settings["description"] = self.suite.description
+            if data.get("scenarios"):
+                self.suite.settings["scenarios"] = data["scenarios"]
         sources = Sources(reading, self.line_of)
         chunks: Sequence[Sequence[PromptfooTest]] = [
             chunk

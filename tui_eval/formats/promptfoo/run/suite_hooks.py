@@ -11,6 +11,7 @@ what the ones before it made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,9 +31,11 @@ from tui_eval.formats.promptfoo.promptfoo_words import (
 from tui_eval.formats.promptfoo.read.matrix_cases import TooMany, combinations, transformed
 from tui_eval.formats.promptfoo.read.promptfoo_config import HOOK
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
+from tui_eval.formats.promptfoo.read.scenarios import read as read_scenarios
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading, no_line
 from tui_eval.formats.promptfoo.read.suite_providers import matches, of_test
-from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader, merged
+from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader, merged, written
+from tui_eval.formats.promptfoo.read.test_sources import Sources
 from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust, script
@@ -65,7 +68,7 @@ def suite_of(cases: Sequence[Case], settings: Mapping[str, Any]) -> dict[str, An
         "prompts": [{"raw": raw, "label": label} for label, raw in prompts.items()],
         "providers": list(providers.values()),
         "tests": [_own_test(group[0], default) for group in groups if not _in_scenario(group[0])],
-        "scenarios": [],
+        "scenarios": settings.get("scenarios") or [],
         "defaultTest": {"assert": [], "vars": {}, "options": {}, **default},
         "nunjucksFilters": settings.get("nunjucksFilters") or {},
         "derivedMetrics": settings.get("derivedMetrics") or [],
@@ -91,8 +94,11 @@ def with_tests(
     groups = sorted(_by_test(cases), key=lambda group: _in_scenario(group[0]))
     same_default = after.get("defaultTest") == suite["defaultTest"]
     scenarios = [_own_test(group[0], suite["defaultTest"]) for group in groups if _in_scenario(group[0])]
-    before, tests = [*suite["tests"], *scenarios], [*after["tests"], *scenarios]
-    templates = _columns(cases)
+    before, templates = [*suite["tests"], *scenarios], _columns(cases)
+    if after.get("scenarios") != suite["scenarios"]:
+        scenarios = _of_scenarios(after.get("scenarios"), cases, after.get("defaultTest"), scene)
+    tests = [*after["tests"], *scenarios]
+    own = min(len(suite["tests"]), len(after["tests"]))  # those of scenarios are the same, or others
     unused = set(range(len(before)))
     left = set(map(_mark, tests))
     places: dict[str, list[int]] = {}
@@ -110,7 +116,7 @@ def with_tests(
             while alike and alike[-1] not in unused:
                 alike.pop()
             same = alike.pop() if alike else None
-            if same is None and place in unused and _mark(before[place]) not in left:
+            if same is None and place < own and place in unused and _mark(before[place]) not in left:
                 same = place
         unused.discard(-1 if same is None else same)
         if same is not None and same_default and before[same] == test:
@@ -132,6 +138,30 @@ def with_tests(
                 case.case_id, case.order = ids.take(case.case_id), len(result)
                 result.append(case)
     return result
+
+
+def _of_scenarios(given: Any, cases: Sequence[Case], default: Any, scene: HookScene) -> list[dict[str, Any]]:
+    """The tests of the scenarios that a hook left, each entry of a `config` with each of its tests.
+
+    Raises:
+        HookError: they cannot be read.
+    """
+    if not cases:
+        return []
+    reading = SuiteReading(cases[0].suite, scene.config, scene.trust, scene.compat)
+    try:
+        under = (
+            TestReader(reading, reading.name, no_line).test(default, (), needs_some=False)
+            if default
+            else None
+        )
+        found = read_scenarios(reading, given or None, Sources(reading, no_line), no_line, under)
+        problems = [*reading.problems, *(problem for test in found for problem in test.problems)]
+    finally:
+        reading.close()
+    if wrong := next((one for one in problems if one.level == "error"), None):
+        raise HookError(f"beforeAll: {wrong.key or 'scenarios'}: {wrong.message}")
+    return [written(test) for test in found]
 
 
 def _mark(test: Any) -> str:
@@ -208,6 +238,7 @@ def _added(
     if whole is None:
         raise HookError(f"beforeAll: tests[{place}]: {reading.problems[0].message}")
     options = whole.options or {}
+    naming = mapping(mapping(test).get("vars")) or whole.vars  # as in a file, its own alone name it
     result: list[list[Case]] = []
     try:
         if options.get("transformVars") not in (None, ""):
@@ -229,7 +260,7 @@ def _added(
                 given = options.get("repeat", repeat if "repeat" in case.options else None)
                 if given is not None:
                     made.attempts = made.required = max(1, int(given)) if figures.is_finite(given) else 1
-                made.case_id = _id_of(made, matrix)
+                made.case_id = _id_of(made, matrix, _unnamed_prompt(case), naming)
                 result[-1].append(made)
     except (Missing, TooMany) as error:
         raise HookError(f"beforeAll: tests[{place}]: {error}") from None
@@ -306,18 +337,35 @@ def _by_test(cases: Sequence[Case]) -> list[list[Case]]:
     return groups
 
 
-def _id_of(case: Case, matrix: dict[str, Any] | None = None) -> str:
-    """The id of a case that a hook made from another of its column."""
+_UNNAMED = re.compile(r"::(prompt\d+)(?:#\d+)?\Z")
+
+
+def _unnamed_prompt(case: Case) -> str | None:
+    """What the ids of a column call its prompt, to which nobody gave a name; None: it has one."""
+    found = _UNNAMED.search(case.case_id)
+    return found[1] if found and case.prompt != found[1] else None
+
+
+def _id_of(
+    case: Case,
+    matrix: dict[str, Any] | None = None,
+    prompt: str | None = None,
+    naming: dict[str, Any] | None = None,
+) -> str:
+    """The id of a case that a hook made from another of its column, which calls its `prompt` so; without a name it goes
+    by the variables `naming`."""
     provider = (
         case.provider.get("label") or case.provider.get("id") if isinstance(case.provider, dict) else None
     )
+    variables = case.vars if naming is None else naming
     return identity.case_id(
         case.suite,
         case.description or None,
-        variables=case.vars,
+        variables=variables,
+        texts=() if variables else [turn.text for turn in case.turns[:1]],
         matrix=matrix,
         provider=str(provider or case.agent or "agent"),
-        prompt=case.prompt,
+        prompt=prompt or case.prompt,
     )
 
 
@@ -382,9 +430,7 @@ class ExtensionHooks:
             if after.get(key) is not None:
                 kept[key] = after[key]
         result = list(cases)
-        if after.get("scenarios"):
-            raise HookError("beforeAll: scenarios of a hook are not read here; add them as tests")
-        same = all(after.get(key) == suite[key] for key in ("tests", "defaultTest"))
+        same = all(after.get(key) == suite[key] for key in ("tests", "defaultTest", "scenarios"))
         if isinstance(after.get("tests"), list) and not same:
             repeat = mapping(settings.get("evaluateOptions")).get("repeat")
             result = with_tests(cases, suite, after, repeat, self._scene)
