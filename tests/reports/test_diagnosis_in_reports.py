@@ -139,6 +139,33 @@ def test_markdown_of_many_cases_fits_into_a_comment(tmp_path: Path) -> None:
     assert 0 < noted < 60 * 9 and "more noted, not listed here: `tui-eval export run -o notes.csv`." in text
 
 
+def test_markdown_of_one_wide_case_shows_others_too(tmp_path: Path) -> None:
+    """Nor does a name without end take the room of the table."""
+    writer = RunWriter(Store(tmp_path).create_folder("run"), RunInfo(id="run", agents=["a"], started_at=1.0))
+    names = ["n_" * 15_000, *map("row {}".format, range(9))]
+    planned = [
+        PlannedCase(Case(f"t.yml::r{n}", name, "t.yml", "nao", turns=[Turn("?")]), "a", None, 1, 1)
+        for n, name in enumerate(names)
+    ]
+    for number, (ref,) in enumerate(writer.plan(planned)):
+        failed = wrong(f"t.yml::r{number}")
+        if number == 0 and failed.data is not None:
+            failed.data.columns = [f"col_{n}" for n in range(12)]
+            for side in ("expected", "actual"):
+                rows = [dict.fromkeys(failed.data.columns, f"{side}_*" * 12) for _ in range(12)]
+                setattr(failed.data, side, rows)
+        writer.done(ref, failed)
+    writer.close()
+    reader = RunReader(Store(tmp_path).runs_folder / "run")
+    try:
+        export(reader, tmp_path / "run.md")
+    finally:
+        reader.close()
+    text = (tmp_path / "run.md").read_text()
+    assert text.count("| a |  | failed |") == 10 and text.count(": rows</summary>") == 10
+    assert "11 more rows" in text and len(text) < 30_000 and "not shown" not in text
+
+
 def test_markdown_says_it_beside_the_reason(tmp_path: Path) -> None:
     run_id = new_run_id()
     writer = RunWriter(

@@ -143,10 +143,7 @@ def _markdown(reader: RunReader) -> Iterator[str]:
         yield f"<details><summary>{passed:,} passed</summary>"
         yield from ("", "| case | agent | model | outcome |", "|---|---|---|---|")
         good = (item for item in _summaries(reader, marks) if item.outcome == "passed")
-        rows = (
-            f"| {_text(full_name(item.name, item.variant))} | {_column(item)} | {_outcome(item)} |"
-            for item in good
-        )
+        rows = (f"| {_name(item)} | {_column(item)} | {_outcome(item)} |" for item in good)
         kept = yield from _fitting(rows, _PASSED_ROOM)
         yield from _others(passed - kept, "passed", f"tui-eval show {info.id}")
         yield from ("", "</details>")
@@ -183,17 +180,17 @@ def _did_not_pass(reader: RunReader, run_id: str, bad: Iterable[CaseSummary], co
 
     def rows() -> Iterator[str]:
         for item in bad:
-            name = _text(full_name(item.name, item.variant))
             told.append(item)
-            yield f"| {name} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
+            yield f"| {_name(item)} | {_column(item)} | {_outcome(item)} | {_why(item, found)} |"
 
     kept = yield from _fitting(rows(), _FAILED_ROOM)
     yield from _others(count - kept, "did not pass", f"tui-eval show {run_id}")
     yield ""
     folded = {key: shown for key, shown in found.items() if shown.table or shown.fault}
     with_rows = [item for item in told[:kept] if _key(item) in folded][:_MOST_TABLES]
-    details = ("\n".join(_details(item, folded[_key(item)])) for item in with_rows)
-    shown = yield from _fitting(details, _ROWS_ROOM)
+    room = _ROWS_ROOM // max(min(len(with_rows), 4), 1)
+    details = (_details(item, folded[_key(item)], room) for item in with_rows)
+    shown = yield from _fitting((one for one in details if len(one) < _ROWS_ROOM), _ROWS_ROOM)
     if rest := len(folded) - shown + unread:
         others = "1 more case is" if rest == 1 else f"{rest:,} more cases are"
         words = f"; no cause was looked for in {unread:,} of these" if unread else ""
@@ -235,21 +232,30 @@ def _rows_of_cases(reader: RunReader) -> tuple[dict[ColumnKey, RowsShown], int]:
     return found, sum(format_name in formats for format_name in unread.values())
 
 
-def _details(item: CaseSummary, shown: RowsShown) -> list[str]:
-    """The rows of a case, folded: what they have in common, which step went wrong, the one table."""
-    lines = [f"<details><summary>{_text(full_name(item.name, item.variant))}: rows</summary>", ""]
+def _details(item: CaseSummary, shown: RowsShown, room: int) -> str:
+    """The rows of a case, folded; of long ones as few as leave room for those of other cases."""
+    count = _TABLE_ROWS
+    while len(text := "\n".join(_rows_folded(item, shown, count))) >= room and count > 1:
+        count //= 2
+    return text
+
+
+def _rows_folded(item: CaseSummary, shown: RowsShown, count: int) -> list[str]:
+    """What the rows have in common, which step went wrong, the first rows of the one table."""
+    lines = [f"<details><summary>{_name(item)}: rows</summary>", ""]
     told = [*shown.diagnosis, *([f"SQL: {shown.conclusion}"] if shown.conclusion else ())]
     lines += [f"- {_text(clip(line, 300))}" for line in told]
     for said in (shown.place, shown.fault):
         lines += _code(said) if said else []
     table = shown.table or shown.answer
     if table is not None:
-        more = f", {table.more_rows:,} more rows" if table.more_rows else ""
+        left = table.more_rows + max(len(table.rows) - count, 0)
+        more = f", {left:,} more rows" if left else ""
         more += f", {table.more_columns:,} more columns" if table.more_columns else ""
         heads = " | ".join(f"{_text(clip(c.name, 60))} *{c.kind}*" for c in table.columns)
         ends = "|".join("---:" if c.numeric else "---" for c in table.columns)
         lines += ["", f"{_text(table.line)}{more}", "", f"| | {heads} |", f"|---|{ends}|"]
-        for row in table.rows:
+        for row in table.rows[:count]:
             cells = " | ".join(_text(clip(row.cells[at].text, 80)) for at in table.at)
             lines.append(f"| {row.mark.strip()} | {cells} |")
     lines += ["", shown.cut] if shown.cut else []
@@ -277,8 +283,8 @@ def _noted(reader: RunReader, run_id: str, marks: Mapping[ColumnKey, str]) -> It
     if not notes:
         return
     rows = [
-        f"| {_text(full_name(case.name, marks.get(_key(case), case.variant)))} | {_column(case)} | {row.attempt} | {row.outcome} "
-        f"| {'★ ' if note.star else ''}{note.verdict or ''} | {_text(note.text)} |"
+        f"| {_text(clip(full_name(case.name, marks.get(_key(case), case.variant)), _NAME))} | {_column(case)} | {row.attempt} | {row.outcome} "
+        f"| {'★ ' if note.star else ''}{note.verdict or ''} | {_text(clip(note.text, _NOTE))} |"
         for case, row in _attempts(reader)
         if (note := notes.get(row.id)) is not None
     ]
@@ -288,6 +294,14 @@ def _noted(reader: RunReader, run_id: str, marks: Mapping[ColumnKey, str]) -> It
     yield "|---|---|---|---|---|---|---|"
     kept = yield from _fitting(rows, _NOTES_ROOM)
     yield from _others(len(rows) - kept, "noted", f"tui-eval export {run_id} -o notes.csv")
+
+
+def _name(item: CaseSummary) -> str:
+    return _text(clip(full_name(item.name, item.variant), _NAME))
+
+
+_NAME, _NOTE = 200, 1_000
+"""Characters of a case's name and of a note: a long one leaves room for others."""
 
 
 def _column(of: CaseSummary | StoredCase) -> str:
