@@ -25,6 +25,8 @@ from tui_eval.store.missing_cases import unread_errors_of, unread_files_of
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
+from tui_eval.store.schema import TABLES
+from tui_eval.store.write_thread import connect
 
 CASES = 12
 SUITES = "suites:\n  - {path: a.yaml, agent: helper}\n  - {path: b.yaml, agent: helper}\n"
@@ -352,6 +354,26 @@ def refused(cli: Cli, *arguments: object) -> str:
     assert result.code == 4 and result.err.count("\n") == 1 and not result.out, result
     assert len(list(Store(Path.cwd()).run_folders())) == count
     return result.err
+
+
+def test_a_run_in_a_folder_that_was_cut_off_at_its_start_is_left_out_and_named_outright_refused(
+    cli: Cli, many: Path
+) -> None:
+    """A pod that was killed while it began, and another one in its place."""
+    first, second = shard(cli, 1, 2), shard(cli, 2, 2)
+    for folder in (first, second):
+        shutil.move(folder, many / "up" / folder.name)
+    started = many / "up" / "20260101-000000-aaaaa"
+    started.mkdir()
+    with closing(connect(started)) as database:
+        database.executescript(TABLES)
+    assert "delete it" in refused(cli, *(many / "up").iterdir())
+    merged = cli("merge", "up")
+    assert f"left out: up/{started.name}: cut off at the start, nothing of it ran" in merged.err
+    assert not Index(many).runs()[0].lacks
+    for folder in (first, second):
+        shutil.rmtree(many / "up" / folder.name)
+    assert "delete it" in refused(cli, "up")
 
 
 def test_what_does_not_belong_together_is_refused_with_what_differs(cli: Cli, many: Path) -> None:

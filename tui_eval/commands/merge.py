@@ -14,12 +14,13 @@ from tui_eval.commands.run_suites import find_run, write_files
 from tui_eval.config.project import find_root
 from tui_eval.engine.after import derived_columns
 from tui_eval.guard.secrets import in_addresses
+from tui_eval.guard.spelling import some_of
 from tui_eval.reports.export import ExportError, check_writable
 from tui_eval.store import linked, merging
 from tui_eval.store.index import Index
 from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.run_folders import NeverBegun, Store, StoreError
 from tui_eval.store.schema import RunInfo
 
 
@@ -56,8 +57,16 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
     parts: list[merging.MergePart] = []
     try:
         named, inside = _folders(references)
+        unbegun: list[str] = []
         for label, folder in named + inside:
-            parts.append(merging.MergePart.of(label, folder))
+            try:
+                parts.append(merging.MergePart.of(label, folder))
+            except NeverBegun:
+                if (label, folder) in named or len(named + inside) == 1:
+                    raise
+                unbegun.append(label)
+        if not parts:
+            raise StoreError(f"{some_of(unbegun, _NAMED)}: {merging.NO_RUN}")
         found = {label for label, _ in inside} - {label for label, _ in named}  # those that nobody has named
         again = [part for part in merging.merged_before(parts) if part.label in found]
         adding = [part for part in parts if part.label in found and merging.adds_to_another(part)]
@@ -73,6 +82,8 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
         merging.write(folder, info, whole)
         _derive(folder, info)
         said = [f"left out: {part.label}, which was merged before" for part in again]
+        if unbegun:
+            said.append(f"left out: {some_of(unbegun, _NAMED)}: cut off at the start, nothing of it ran")
         if adding:
             said.append(merging.that_add([part.label for part in adding]))
         if alone:
@@ -81,6 +92,9 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
     finally:
         for part in parts:
             part.reader.close()
+
+
+_NAMED = 3
 
 
 def _newer(store: Store, whole: merging.Whole, adding: Sequence[merging.MergePart]) -> str:
