@@ -123,6 +123,14 @@ def test_ratios(row):
         assert "must be" in case.problems[0].message
 
 
+@pytest.mark.parametrize("number", [100_001, 10**9, 10**30])
+def test_a_ratio_of_more_attempts_than_can_be_planned_is_an_error(number):
+    """All of them are planned at once."""
+    assert case_of(rest='success_ratio = "1/100000"').cases[0].attempts == 100_000
+    suite = case_of(rest=f'success_ratio = "1/{number}"')
+    assert "more than 100,000 attempts" in messages(suite)[0] and suite.cases[0].attempts == 1
+
+
 def test_a_ratio_of_null_is_an_error():
     assert "not nothing" in messages(case_of(rest="success_ratio = null"))[0]
 

@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import extensions
+from tui_eval.config.config_schema import MOST_ATTEMPTS
 from tui_eval.config.project import Config, masker
 from tui_eval.formats.near_miss import PassedOver, broken, is_slip, slip
 from tui_eval.formats.neuro_san import hocon
@@ -183,6 +184,8 @@ def ratio(value: Any) -> tuple[int, int]:
         passes, attempts = int(parts[0]), max(1, int(parts[-1]))
     except ValueError:
         raise ValueError(f"must be two whole numbers around a slash, not {shown(value)}") from None
+    if attempts > MOST_ATTEMPTS:
+        raise ValueError(f"asks for more than {MOST_ATTEMPTS:,} attempts: {shown(value)}")
     return attempts, max(1, min(passes, attempts))
 
 
