@@ -9,7 +9,7 @@ import pytest
 from tests.formats.test_accepting import accepted, judged, project
 from tui_eval.config.project import load
 from tui_eval.formats import reading
-from tui_eval.formats.accepting import Proposal, propose, write
+from tui_eval.formats.accepting import Proposal, propose, with_line_ends, write
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, DataDetails, Entry, Verdict
 from tui_eval.suites.accepted_values import nearest
@@ -67,6 +67,18 @@ async def test_line_ends_of_both_kinds_stay_where_they_are(tmp_path: Path) -> No
     root = project(tmp_path, ANSWER, **{"suite.yaml": text})
     await accepted(root)
     assert (root / "suite.yaml").read_bytes().decode() == text.replace(OLD, NEW)
+
+
+@pytest.mark.parametrize("lines", [(2, 3, 3_999), (10, 11), (3_000,), (4_001, 4_002)])
+def test_line_ends_of_a_long_file_are_kept_soon(lines: tuple[int, ...]) -> None:
+    """Its lines are alike: each compared with each took minutes."""
+    old = [f"name {n}" if n % 4 == 0 else "same" for n in range(4_000)]
+    whole = "\n".join(line + "\r" * (n % 7 != 0) for n, line in enumerate(old))
+    new, expected = list(old), whole.split("\n")
+    for at in lines:
+        new[at : at + 1], expected[at : at + 1] = ["other"], ["other" + "\r" * (min(at, 3_999) % 7 != 0)]
+    expected[-1] = expected[-1].removesuffix("\r")
+    assert with_line_ends(whole, "\n".join(old), "\n".join(new)) == "\n".join(expected)
 
 
 async def test_a_value_with_an_anchor_is_left_to_a_person(tmp_path: Path) -> None:

@@ -139,8 +139,22 @@ def with_line_ends(whole: str, old: str, new: str) -> str:
         return new.replace("\n", "\r\n")
     kept = [line.endswith("\r") for line in whole.split("\n")]
     lines, fresh = old.split("\n"), new.split("\n")
+    # What a change leaves before and after it need not be compared; of lines that are found everywhere, as in every
+    # suite, each would be compared with each.
+    least = min(len(lines), len(fresh))
+    before = next((at for at in range(least) if lines[at] != fresh[at]), least)
+    least -= before
+    after = next((at for at in range(least) if lines[~at] != fresh[~at]), least)
+    compared = difflib.SequenceMatcher(
+        None, lines[before : len(lines) - after], fresh[before : len(fresh) - after]
+    )
     made: list[str] = []
-    for _, i1, i2, j1, j2 in difflib.SequenceMatcher(None, lines, fresh, autojunk=False).get_opcodes():
+    places = [
+        ("equal", 0, before, 0, before),
+        *((what, *(place + before for place in among)) for what, *among in compared.get_opcodes()),
+        ("equal", len(lines) - after, len(lines), len(fresh) - after, len(fresh)),
+    ]
+    for _, i1, i2, j1, j2 in places:
         for offset, line in enumerate(fresh[j1:j2]):
             at = i1 + offset if i1 + offset < i2 else max(i2 - 1, 0)
             made.append(line + ("\r" if kept[at] else ""))
