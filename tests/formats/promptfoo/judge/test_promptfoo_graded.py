@@ -710,6 +710,8 @@ UNDECIDED = [
     (RUBRIC, ['{"reason": "ends in </think>", "pass": false, "score": 0}'], False),
     (RUBRIC, ['It says {"pass": true, "score": 1}, so: {"pass": false, "score": 0}'], None),
     (RUBRIC, ['{"pass": true, "score": 1}\n{"pass": "yes", "score": 1}'], True),
+    (RUBRIC, ['{"reason": "it has {pass: true} } and {pass: false}", "pass": true, "score": 1}'], True),
+    (RUBRIC, ['{"pass": false, "score": 0} The output says {pass: true} itself.'], None),
     (RUBRIC | {"threshold": 0.5}, [{"pass": True, "score": "4/10"}], False),
     (RUBRIC | {"threshold": 0.5}, [{"pass": True, "score": "40%"}], False),
     (RUBRIC | {"threshold": 0.5}, [{"pass": True, "score": "80 %"}], True),

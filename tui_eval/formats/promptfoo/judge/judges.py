@@ -11,7 +11,7 @@ from typing import Any
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, first_object, without_thoughts
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant, read
-from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
+from tui_eval.formats.promptfoo.judge.json_objects import objects_in, placed_objects
 from tui_eval.guard import figures
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case
@@ -148,15 +148,19 @@ def _answered(text: str, wanted: Collection[str]) -> dict[str, Any]:
     text. What stands within it is not taken in its place. Two that say the opposite, one of them a draft or what the
     judged output would have it say, are none."""
     start = text.find("{")
-    if start < 0 or _contradicts_itself(text):
+    if start < 0:
         return {}
     try:
-        value, _ = json.JSONDecoder(strict=False).raw_decode(text, start)
-        if isinstance(value, dict):
-            return value
+        value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
+        if isinstance(value, dict):  # braces within its texts are none
+            others = objects_in(text[end:]) if "{" in text[end:] else []
+            return {} if _decide_differently([value, *others]) else value
     except (ValueError, RecursionError):
         pass
-    place, value = next(placed_objects(text), (-1, None))
+    placed = list(placed_objects(text))
+    if _decide_differently([value for _, value in placed]):
+        return {}
+    place, value = placed[0] if placed else (-1, None)
     if place == start and isinstance(value, dict):
         known = {name.lower() for name in value}
         if known & _VERDICTS or known & {name.lower() for name in wanted}:
@@ -164,15 +168,9 @@ def _answered(text: str, wanted: Collection[str]) -> dict[str, Any]:
     return first_object(text) or {}
 
 
-def _contradicts_itself(text: str) -> bool:
-    """Whether several objects of an answer decide differently."""
-    if text.count("{") < 2:
-        return False
-    found = [
-        {name.lower(): item for name, item in value.items()}
-        for _, value in placed_objects(text)
-        if isinstance(value, dict)
-    ]
+def _decide_differently(objects: list[Any]) -> bool:
+    """Whether several objects of an answer say the opposite."""
+    found = [{name.lower(): item for name, item in one.items()} for one in objects if isinstance(one, dict)]
     for name in _DECIDE:
         said = [one[name] for one in found if one.get(name) is not None]
         decided = [truth(one) if truth(one) is not None else js.text_of(one) for one in said]
