@@ -101,7 +101,8 @@ def cli() -> None:
     """Debug the evaluations of AI agents: nao, StartToAgent, promptfoo and neuro-san suites.
 
     `tui-eval [PATH...]` opens the app on the suites of the current folder, or of PATHs; the
-    commands below work without it.
+    commands below work without it. The app takes --config, --trust and --local
+    (`tui-eval . --help`).
     """
 
 

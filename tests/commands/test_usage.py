@@ -177,6 +177,11 @@ def test_an_internal_error_is_one_line_and_a_file(
     assert "RuntimeError" in (own_state / "tui-eval" / "crash.log").read_text("utf-8")
 
 
+def test_the_options_of_the_app_are_named_where_one_looks_for_them(cli: Cli) -> None:
+    told = cli("--help").out
+    assert all(option in told for option in ("--config", "--trust", "--local", "tui-eval . --help"))
+
+
 def test_version_and_help(cli: Cli) -> None:
     assert "0." in cli("--version").out
     listed = cli("--help").out
