@@ -498,6 +498,8 @@ def _run(arguments: list[str] | None) -> int:
     except SystemExit as error:
         from tui_eval.guard.crash_report import leaves
 
+        if "_TUI_EVAL_COMPLETE" in os.environ and isinstance(error.code, int):
+            return error.code  # so click ends what it tells a shell
         # Any other is of code that somebody brought, which says 0 though nothing was done.
         return error.code if leaves(error) and isinstance(error.code, int) else _internal_error(error)
     except Exception as error:
