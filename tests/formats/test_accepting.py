@@ -358,6 +358,8 @@ async def test_that_an_answer_is_one_to_another_question_is_said(tmp_path: Path)
     cases[0].turns[0].text = "how many?"
     (note,) = propose(cases[0], attempts[0], root).notes
     assert note == "turn 1 of the case reads otherwise than what was answered: r asks it"
+    attempts[0].outcome, attempts[0].message = "skipped", "by hand, no result: turn 2 was left out"
+    assert propose(cases[0], attempts[0], root).notes == [attempts[0].message]
 
 
 def test_what_needs_a_person_is_said(tmp_path: Path) -> None:

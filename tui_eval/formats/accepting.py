@@ -191,6 +191,8 @@ class _LinesNow:
 
 def _asked_otherwise(case: Case, attempt: Attempt) -> list[str]:
     """Says where the answer is one to another question than the case has now."""
+    if attempt.outcome == "skipped" and attempt.message:
+        return [attempt.message]  # turns were left out or edited by hand
     if not format_of(case.format).asks_as_written:
         return []
     said = {entry.turn: entry.text for entry in attempt.transcript if entry.kind == "user"}
