@@ -42,6 +42,7 @@ SLIPS = {
         ('{\n  "test_case": [\n    {"input": "i"}]}', "a.yaml:2: test_case:", "did you mean 'test_cases'?"),
         ("  agent: a\n  test_case:\n    - input: i\n", "a.yaml:2: test_case:", "did you mean 'test_cases'?"),
         ("test_cases:\n  first:\n    input: i\n", "a.yaml:1: test_cases: must be a list of cases, not a mapping", ""),
+        ("agent: a\ntest_cases:\n  name: n\n  input: i\n", "a.yaml:2: test_cases: must be a list of cases, not a mapping", ""),
         ("agent: a\ntest_cases:\n", "a.yaml:2: test_cases: must be a list of cases, not nothing", ""),
         ("test_cases: cases.yaml\n", "a.yaml:1: test_cases: must be a list of cases, not the text", ""),
         (f"agent: a\n\tmodel: m\ntest_cases:\n{CASE}", "a.yaml:2: not valid YAML: a tab", "indent with spaces"),

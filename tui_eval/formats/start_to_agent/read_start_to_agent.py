@@ -71,7 +71,7 @@ def _no_list(value: Any, root: dict[Any, Any]) -> bool:
     """Whether cases may be meant by what is no list of them. A number, or a mapping of numbers, counts some; a text
     among keys of another tool names its files."""
     if isinstance(value, dict):
-        return any(_case_like(one) for one in value.values())
+        return _case_like(value) or any(_case_like(one) for one in value.values())  # one without its dash
     alone = root.keys() <= {*SUITE_KEYS, "name", "description"}
     return alone and (value is None or isinstance(value, str))
 
