@@ -26,6 +26,9 @@ def found(document: YamlText, *path: str | int):
         ("a:   # which?\n", True, "a: true   # which?\n"),
         ("{a: , b: 1}\n", "high", "{a: high , b: 1}\n"),
         ("a:", "high", "a: high"),
+        ("a: old", "x\ny\n", "a: |\n  x\n  y\n"),
+        ("a: |-\n  old \nb: 1\n", "5", "a: |-\n  5\nb: 1\n"),
+        ("a: |-\n  old  ", "new", "a: |-\n  new"),
         ("a: |-\n\n      old\nb: 1\n", "new", "a: |-\n      new\nb: 1\n"),
         ("a: 0.5\n", 1e-07, "a: 1.0e-07\n"),
         ("a: 0.5\n", [1e20, "\x85"], 'a: [1.0e+20, "\\u0085"]\n'),
@@ -99,3 +102,12 @@ ITEM = "- n: 1\n  m: 2\n"
 def test_a_case_is_added_behind_the_last(text: str, after: str) -> None:
     document = YamlText(text)
     assert with_item(text, document, listed(document, "a"), ITEM) == after
+
+
+def test_aliases_of_aliases_are_compared_once() -> None:
+    """What they stand for is 2 to the 60th values."""
+    head = "a0: &a0 [x, y]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
+    document = YamlText(f"{head}v: old\n")
+    assert document.replace(found(document, "v"), "new") == f"{head}v: new\n"
+    with pytest.raises(EditError, match="has an anchor"):
+        document.replace(found(document, "a0"), "new")

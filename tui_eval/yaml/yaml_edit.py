@@ -127,6 +127,8 @@ class YamlText:
         ends_line = not self.text[end:].partition("\n")[0].strip()  # a comment would be a part of the block
         if isinstance(value, str) and (blocked or ("\n" in value and ends_line and self._takes_block(found))):
             new = self._block(found, value)
+            if new[0] == "|" and value.endswith("\n") and "\n" not in self.text[end:]:
+                new += "\n"  # the file ends without one
         else:
             new = scalar(value, getattr(node, "style", None))
         return self._checked(found, self.text[:start] + new + self.text[end:], {found.path: _written(value)})
@@ -239,6 +241,8 @@ class YamlText:
         if node.id != "scalar" and not node.flow_style and node.value and not _is_alias(node):
             return self._last(node)
         start, end = self._start(node), node.end_mark.index + self._shift
+        if node.id == "scalar" and node.style in ("|", ">"):  # blanks at the end of a line of it are its own
+            return start + len(_EMPTY_LINES.sub("", self.text[start:end]))
         return start + len(self.text[start:end].rstrip())
 
     def _last(self, node: Any) -> int:
@@ -307,6 +311,7 @@ class YamlText:
         return block(value, parent.value[found.place][0].start_mark.column + 2)
 
 
+_EMPTY_LINES = re.compile(r"(?:\n[ \t]*)+\Z")
 _COLON = re.compile(r"[ \t]*:")
 _DASH = re.compile(r"[ \t]*(?P<dash>-)[ \t]+(?:[&!]\S+[ \t]+)*")
 _LONE_DASH = re.compile(r"[ \t]*(?P<dash>-)[ \t]*(?:[&!]\S+[ \t]*)*(?:#.*)?")
@@ -380,6 +385,8 @@ def _one_by_one(node: Any, value: Any) -> dict[str | int, Any] | None:
 
 
 _GONE = object()
+_ELSEWHERE: Path = ("", -1)
+"""A path of nothing that is given."""
 
 
 def _same(old: str, left_old: Mapping[Path, Any], new: str, left_new: Mapping[Path, Any]) -> bool:
@@ -388,24 +395,34 @@ def _same(old: str, left_old: Mapping[Path, Any], new: str, left_new: Mapping[Pa
 
     from tui_eval.yaml import yaml_lines
 
+    known: dict[Any, int] = {}
     try:
-        return _Tree(left_old).of(yaml_lines.composed(old)) == _Tree(left_new).of(yaml_lines.composed(new))
-    except (yaml.YAMLError, UnicodeError):
+        before = _Tree(left_old, known).of(yaml_lines.composed(old))
+        return before == _Tree(left_new, known).of(yaml_lines.composed(new))
+    except (yaml.YAMLError, UnicodeError, RecursionError):
         return False
 
 
 class _Tree:
-    """What the reader's nodes say, without their places; those at the paths that are given as is said there."""
+    """What the reader's nodes say, without their places, as a number that all that say the same have: aliases of
+    aliases unfold to billions of values. Those at the paths that are given are as is said there, a node or what one says.
+    """
 
-    def __init__(self, given: Mapping[Path, Any]) -> None:
+    def __init__(self, given: Mapping[Path, Any], known: dict[Any, int]) -> None:
         self._given = given
+        self._known = known
         self._done: dict[int, Any] = {}
 
     def of(self, node: Any, path: Path = ()) -> Any:
-        if node is None or path in self._given:
-            return self._given.get(path)
+        if path in self._given:
+            node, path = self._given[path], _ELSEWHERE
+        if node is None or node is _GONE:
+            return node
+        if isinstance(node, tuple):
+            return self._number(node)
         if node.id == "scalar":
-            return ("text" if _is_text(node.tag, node.value) else str(node.tag)), node.value
+            said = "text" if _is_text(node.tag, node.value) else str(node.tag)
+            return self._number((said, node.value))
         if id(node) in self._done:
             return self._done[id(node)]
         self._done[id(node)] = "itself"
@@ -418,8 +435,11 @@ class _Tree:
                 for key, value in node.value
             ]
             tree = "mapping", tuple(pair for pair in pairs if pair[1] is not _GONE)
-        self._done[id(node)] = tree
-        return tree
+        self._done[id(node)] = self._number(tree)
+        return self._done[id(node)]
+
+    def _number(self, said: tuple[str, Any]) -> int:
+        return self._known.setdefault(said, len(self._known))
 
 
 def _says(node: Any, value: Any) -> bool:
@@ -441,10 +461,10 @@ def _is_text(tag: str, value: str) -> bool:
 
 
 def _written(value: Any) -> Any:
-    """What the reader's nodes of a value say."""
+    """What the reader's node of a value says, or that node."""
     from tui_eval.yaml import yaml_lines
 
-    return ("text", value) if isinstance(value, str) else _Tree({}).of(yaml_lines.composed(flow(value)))
+    return ("text", value) if isinstance(value, str) else yaml_lines.composed(flow(value))
 
 
 def _touching(line: int) -> EditError:
