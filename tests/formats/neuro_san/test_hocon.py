@@ -71,6 +71,7 @@ def test_vectors(file, tmp_path, monkeypatch):
         ("{ a = [1 }\n", 1, "closes nothing"),
         ('# c\n{ "a" 1 }\n', 2, "unexpected"),
         ('x = """a\nb\n"""\ny = 1\nz = cost $5\n', 5, "unexpected '$5'"),
+        ("a = cost $ 1.50\n", 1, "unexpected '$ 1.50'"),
         ("a = 1\nx = ${nope}\n", 2, "Cannot resolve variable ${nope}"),
         ("a = ${b}\nb = ${a}\n", 1, "Check for cycles"),
         ('a = 1\ninclude url("http://127.0.0.1:1/x")\n', 2, "URL"),

@@ -82,7 +82,7 @@ _SIMPLE = re.compile(rf"[{_LETTERS}]+(?: [{_LETTERS}]+)*\Z")
 """What pyhocon also takes for a key without quotes, so that `"é"` and `é` are one key."""
 _NUMBER = re.compile(r"[+-]?[\d.]+(?:[eE][+-]?\d+)?\Z")
 _CONSTANTS = frozenset({"true", "false", "null"})
-_WORDS = frozenset({"word", "string", "triple", "other"})
+_WORDS = frozenset({"word", "string", "triple"})
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[^\n])")
 _ESCAPES = {
     "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "/": "/", '"': '"', "\\": "\\",
