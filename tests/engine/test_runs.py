@@ -272,6 +272,48 @@ async def test_interrupted_runs_go_on_where_they_were(project) -> None:
         resume(folder)
 
 
+@pytest.mark.parametrize("moment", ["the last ends", "all have ended", "that is written"])
+async def test_a_signal_after_all_has_run_leaves_a_finished_run(
+    project, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was `interrupted; go on with`, and nothing could go on; judges of a rescore would have been paid again."""
+    root = project(suite=suite_of("one", "two"))
+    ended: list[int] = []
+
+    def signalled(*_: object) -> None:
+        active.runner.interrupted()
+        signals.append(asyncio.ensure_future(active.runner.interrupt()))
+
+    def on_done(*_: object) -> None:
+        ended.append(1)
+        if moment == "the last ends" and len(ended) == 2:
+            signalled()
+
+    signals: list[asyncio.Future[None]] = []
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)]), on_done=on_done)
+    assert active.writer is not None
+    if moment == "all have ended":
+        close = active.runner.place.close
+
+        async def closing_down() -> None:
+            signalled()
+            await close()
+
+        monkeypatch.setattr(active.runner.place, "close", closing_down)
+    if moment == "that is written":
+        write = active.writer.state
+
+        def written(state: str, *at: float) -> None:
+            write(state, *at)  # pyright: ignore[reportArgumentType]
+            signalled()
+
+        monkeypatch.setattr(active.writer, "state", written)
+    assert await active.execute() == "finished"
+    assert len(signals) == 1
+    info = RunReader(active.writer.folder).info()
+    assert (info.state, info.note, active.runner.stopped_because) == ("finished", "", None)
+
+
 async def test_going_on_says_what_changed_since_the_kept_results_and_what_is_asked_again(project) -> None:
     """Of a run that was killed: nobody wrote down how it ended."""
     names = ("one", "two", "slow three", "slow four")

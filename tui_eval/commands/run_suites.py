@@ -343,7 +343,8 @@ def _ran(
         reader.close()
     if number is not None:
         if keep:
-            warn(f"interrupted; go on with: {_go_on(active.writer.folder, info)}")
+            on = f"go on with: {_go_on(active.writer.folder, info)}" if interrupted else "all of it had run"
+            warn(f"interrupted; {on}")
         return 128 + number
     lost = lost_words(len(active.writer.lost)) if active.writer.lost else None
     if keep and interrupted:

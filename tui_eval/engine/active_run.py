@@ -17,7 +17,7 @@ from tui_eval.engine.provenance import agents_asked, provenance
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.row_order import arrange, suites_concurrency
 from tui_eval.engine.run_context import RunContext
-from tui_eval.engine.runner import Limits, Runner
+from tui_eval.engine.runner import INTERRUPTED, Limits, Runner
 from tui_eval.engine.schedule import Ticket, within_open_files
 from tui_eval.formats import format_of
 from tui_eval.guard.spelling import some_of
@@ -217,7 +217,7 @@ class ActiveRun:
     async def _found(self, facts: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
         """The provenance; after an interrupt it is waited for a moment: a file system may never answer."""
         while True:
-            interrupted = self.runner.stopped_because == "interrupted"
+            interrupted = self.runner.stopped_because == INTERRUPTED
             done, _ = await asyncio.wait({facts}, timeout=_MOMENT if interrupted else 0.5)
             if done:
                 return facts.result()
@@ -229,7 +229,7 @@ class ActiveRun:
         with the run looks."""
         assert self.writer is not None
         facts = self.writer.info.provenance
-        if self.runner.stopped_because != "interrupted" and isinstance(agents := facts.get("agents"), dict):
+        if self.runner.stopped_because != INTERRUPTED and isinstance(agents := facts.get("agents"), dict):
             facts["agents"] = await asyncio.to_thread(
                 agents_asked, agents, self.config, self.environment.trust, self.jobs
             )

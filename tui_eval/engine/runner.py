@@ -26,6 +26,8 @@ from tui_eval.store.schema import PLACE_LOST, RunState
 from tui_eval.store.shard_runs import CostLimit
 from tui_eval.store.writer import Packed, PlannedCase, RunWriter
 
+INTERRUPTED = "interrupted"
+"""Why a run was stopped that a signal ended."""
 _LOOK_AGAIN = 0.002
 """Seconds."""
 
@@ -81,6 +83,9 @@ class Runner:
         self._left: dict[int, Attempt] = {}
         self._opening: asyncio.Future[None] | None = None
         self._interrupted = False
+        self._cut_short = False
+        """Whether an interruption put something back, or left something uncompared."""
+        self._over = False
         self._cost = 0.0
         self.unfinished_cost = 0.0
         """USD that went into attempts which an interruption put back."""
@@ -165,6 +170,7 @@ class Runner:
             raise
         finally:
             await self.place.close()
+            self._over = True
             self._stopped_nothing(schedule)
             state: RunState = "interrupted" if self._interrupted else "finished"
             if not self._interrupted and (self._cancelled or self.stopped_because == "cancelled"):
@@ -176,7 +182,10 @@ class Runner:
         return state
 
     def _stopped_nothing(self, schedule: Schedule) -> None:
-        """A limit that the last attempts reached has ended nothing: all that was planned ran."""
+        """A limit that the last attempts reached, or a signal that came after them, has ended nothing: all that was
+        planned ran."""
+        if self.stopped_because == INTERRUPTED and not (schedule.waiting or self._cut_short or self._open):
+            self._interrupted, self.stopped_because = False, self._limit_reached
         if self.stopped_because is None or self.stopped_because != self._limit_reached or schedule.waiting:
             return
         self.note = f"{self._limit_reached}, with nothing left to run"
@@ -275,6 +284,7 @@ class Runner:
             self._ended(ticket, attempt, packed)
 
     def _put_back(self, ticket: Ticket) -> None:
+        self._cut_short = True
         if self.writer is not None:
             self.writer.waiting(ticket.attempt_ref)
 
@@ -382,9 +392,9 @@ class Runner:
             task.cancel()
         return not_begun + len(running)
 
-    def interrupted(self, why: str = "interrupted") -> None:
-        """From now on the run's end is no finish of it."""
-        if not self._interrupted:
+    def interrupted(self, why: str = INTERRUPTED) -> None:
+        """From now on the run's end is no finish of it, where something is left of it."""
+        if not self._interrupted and not self._over:
             self._interrupted, self.stopped_because = True, why
 
     async def _lost_place(self, why: PlaceLost) -> None:
@@ -395,13 +405,14 @@ class Runner:
             info.note = "; ".join(filter(None, (str(why), place.note)))
         await self.interrupt(str(why))
 
-    async def interrupt(self, why: str = "interrupted") -> None:
+    async def interrupt(self, why: str = INTERRUPTED) -> None:
         """Stop at once (Ctrl-C): what runs is put back, what has ended stays, a resume goes on."""
         self.interrupted(why)
         if self._opening is not None:
             self._opening.cancel()
         if self._schedule is not None:
             self._schedule.end()
+        self._cut_short = self._cut_short or bool(self._comparing)
         for task in (*self._tasks.values(), *self._comparing):
             task.cancel()
 
