@@ -469,7 +469,7 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     """One execution of a case by one agent, finished, with everything that is kept of it.
 
     `message` is what a person reads first; `stdout` what people's own code printed;
-    `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with; `named_weights` the
+    `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with, `changed_vars` those of its case that a hook changed, as it did; `named_weights` the
     weights behind its `named_scores`; `trace` what the agent reported of itself over OpenTelemetry;
     `asserted_nothing` says that no verdict could have been another one (`vacuity`). `evidence` says why there are no
     verdicts to say it: the agent failed, or a score decided. `cached` turns were
@@ -503,6 +503,7 @@ class Attempt(msgspec.Struct, omit_defaults=True):
     response_text: str = ""
     output: Any = None
     vars: dict[str, Any] = {}
+    changed_vars: dict[str, Any] = {}
     prompt_sent: str | None = None
     stdout: str = ""
     retries: int = 0

@@ -290,7 +290,7 @@ def _result(
         "provider": provider_of(case, case_row.agent),
         "prompt": {"raw": _asked(case, attempt), "label": case.prompt or ""},
         # Of its own come first; the others are those that a hook or a prompt function added.
-        "vars": {**attempt.vars, **case.vars},
+        "vars": {**attempt.vars, **case.vars, **attempt.changed_vars},
         "testCase": _test_case(case),
         "response": _response(attempt, reply, usage, cost, latency, nothing),
         "gradingResult": None,

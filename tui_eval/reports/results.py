@@ -521,7 +521,7 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
         "score": attempt.score,
         "named_scores": attempt.named_scores,
         "prompt": case.prompt,
-        "vars": case.vars or attempt.vars,
+        "vars": {**(case.vars or attempt.vars), **attempt.changed_vars},
         "metadata": case.metadata,
         "usage": {
             "input_tokens": usage.input_tokens if usage else None,

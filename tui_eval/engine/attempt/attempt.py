@@ -117,7 +117,7 @@ async def execute(
     if judgement is not None and judgement.frames and judgement.data is not None and writer is not None:
         await _keep_frames(judgement, attempt_ref, environment, writer)
     attempt = finished(job, number, run.conversation, collector, judgement, error, why)
-    attempt.trace = run.kept_trace
+    attempt.trace, attempt.changed_vars = run.kept_trace, run.changed_vars
     attempt.asserted_nothing = judgement is not None and vacuity.asserted_nothing(run.case, attempt)
     if by_hand.changes:
         attempt.outcome = "skipped"

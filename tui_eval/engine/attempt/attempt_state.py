@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -128,6 +128,7 @@ class Running:
         asks_anew: bool = False,
     ) -> None:
         self.job, self.case = job, job.case
+        self.changed_vars: dict[str, Any] = {}
         self.asks_anew = asks_anew
         """Whether kept answers are not taken."""
         self.known_in_part = False
@@ -304,7 +305,12 @@ class Running:
     async def _converse_and_judge(self) -> Judgement:
         hooks = self.environment.hooks
         if hooks is not None:
+            before = self.case.vars
             self.case = await hooks.before_each(self.case)
+            new = self.case.vars.items() if self.case.vars is not before else ()
+            self.changed_vars = {
+                name: value for name, value in new if name not in before or before[name] != value
+            }
             self.job = msgspec.structs.replace(self.job, held=self.case)
         job, case = self.job, self.case
         conversation = await conversation_of(job, self.environment, self.number)
