@@ -414,7 +414,9 @@ async def test_hooks_before_and_after(tmp_path: Path) -> None:
     )
     attempts, written = await run(root)
     assert [(a.response_text, a.outcome) for a in attempts] == [("a!", "passed"), ("added!", "passed")]
-    assert [one["vars"] for one in written["results"]] == [{"q": "a!"}, {"q": "added!"}], "as the hook left them"
+    assert [one["vars"] for one in written["results"]] == [{"q": "a!"}, {"q": "added!"}], (
+        "as the hook left them"
+    )
     calls = json.loads((root / "calls.json").read_text("utf-8"))
     assert calls == [
         "beforeAll", "beforeEach", "afterEach", "a!", "beforeEach", "afterEach", "added!", "afterAll", 2,
