@@ -110,19 +110,20 @@ class YamlText:
             raise EditError(f"line {found.line} has an anchor (&{node.anchor}) that others use")
         if (items := _one_by_one(node, value)) is not None:
             return self._items_replaced(found, items)
+        return self._checked(found, self._replaced(found, value), {found.path: _written(value)})
+
+    def _replaced(self, found: FoundNode, value: Any) -> str:
+        node = found.node
         if _is_empty(node):
             at = self._key_end(found.parent, found.place, found.line)
-            return self._checked(
-                found, f"{self.text[:at]} {scalar(value)}{self.text[at:]}", {found.path: _written(value)}
-            )
+            return f"{self.text[:at]} {scalar(value)}{self.text[at:]}"
         start, end = self._start(node), self._end(node)
         below = node.id != "scalar" and not node.flow_style and node.value
         if below and found.parent is not None and found.parent.id == "mapping":
             at, line = self._key_end(found.parent, found.place, found.line), self._line_start(start)
             if at < line:  # on the line of its key: as far out as a list may stand a value may not
                 head, rest = f"{self.text[:at]} {flow(value)}", self.text[self._line_end(node) :]
-                new = head + self.text[at:line] + rest
-                return self._checked(found, new, {found.path: _written(value)})
+                return head + self.text[at:line] + rest
         blocked = getattr(node, "style", None) in ("|", ">")
         ends_line = not self.text[end:].partition("\n")[0].strip()  # a comment would be a part of the block
         if isinstance(value, str) and (blocked or ("\n" in value and ends_line and self._takes_block(found))):
@@ -131,7 +132,7 @@ class YamlText:
                 new += "\n"  # the file ends without one
         else:
             new = scalar(value, getattr(node, "style", None))
-        return self._checked(found, self.text[:start] + new + self.text[end:], {found.path: _written(value)})
+        return self.text[:start] + new + self.text[end:]
 
     def remove(self, found: FoundNode) -> str:
         """The text without this list item; a list that would be empty goes with its key.
@@ -159,13 +160,16 @@ class YamlText:
         return self._checked(found, self.text[:start] + self.text[end:], gone)
 
     def _items_replaced(self, found: FoundNode, values: Mapping[str | int, Any]) -> str:
-        """The text with other values below a node; those that stay are not touched."""
-        text = self
-        for key, value in values.items():
-            item = text.at(*found.path, key)
-            if item is not None and not _says(item.node, value):
-                text = YamlText(text.replace(item, value))
-        return text.text
+        """The text with other values below a node; those that stay are not touched. From the last, so that the places
+        before it stay."""
+        text, changed = copy(self), dict[Path, Any]()
+        for place, item in reversed(list(enumerate(found.node.value))):
+            key, node = (item[0].value, item[1]) if found.node.id == "mapping" else (place, item)
+            if not _says(node, values[key]):
+                path = (*found.path, key)
+                text.text = text._replaced(FoundNode(path, node, found.line, found.node, place), values[key])
+                changed[path] = _written(values[key])
+        return self._checked(found, text.text, changed)
 
     def with_last(self, found: FoundNode, item: str) -> str:
         """The text with one more item at the end of a block list; `item` is whole lines, from the column of its dash.
