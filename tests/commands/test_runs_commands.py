@@ -352,3 +352,25 @@ def test_that_nothing_failed_is_not_said_of_runs_that_are_anothers_alone(
     failed = cli("run", "suite.yaml", "--failed")
     assert failed.code == 5 and said in failed.err
     assert said in cli("runs").out and said in cli("show", "last").err
+
+
+def test_a_run_that_was_cut_off_when_all_had_ended_is_finished_by_resume(cli: Cli, project: Path) -> None:
+    """It stood as interrupted for good: `attach` said to resume it, and `resume` that it was complete."""
+    cli("run", ".")
+    folder = next(Store(project).run_folders())
+    with closing(RunReader(folder)) as reader:
+        info = reader.info()
+    ended = info.finished_at
+    info.state, info.finished_at = "running", None
+    with closing(sqlite3.connect(folder / "run.db")) as database, database:
+        database.execute(
+            "UPDATE meta SET value = ? WHERE key = 'info'", (msgspec.json.encode(info).decode(),)
+        )
+    assert Index(project).runs()[0].state == "interrupted"
+    said = f"run {info.id} is complete: every attempt has a result"
+    first, again = cli("resume"), cli("resume")
+    assert first.err == f"{said}; it was cut off before its end was written, and stands as finished now\n"
+    assert again.err == f"{said}\n" and first.code == again.code == cli("show").code
+    (run,) = Index(project).runs()
+    assert run.state == "finished" and run.finished_at is not None and ended is not None
+    assert info.started_at <= run.finished_at <= ended

@@ -119,20 +119,26 @@ def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Seq
 def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
     """The code of a run in which every attempt has a result, which is brought back where it had to be kept elsewhere;
     None: there is something to do."""
-    from tui_eval.store.rescued import bring_back  # imported late, as what goes on with a run
+    from tui_eval.assertions.judging import OPEN  # imported late, as what goes on with a run
+    from tui_eval.store.rescued import bring_back, write_end
 
     try:
         with contextlib.closing(RunReader(folder)) as reader:
-            info, empty, never = reader.info(), True, 0
+            info, empty, never, uncompared = reader.info(), True, 0, False
             for case, attempts in reader.by_case():
                 empty = False
                 left = sum(row.state != "done" for row in attempts)
                 if left and not is_only_named(case):
                     return None
                 never += left
+                uncompared = uncompared or any(row.message == OPEN for row in attempts)
             if empty and not gap_of(info):
                 return None  # it ended before its plan stood
         kept = bring_back(folder)
+        whole = not (never or uncompared or gap_of(info)) and info.state == "interrupted"
+        ended = False
+        with contextlib.suppress(StoreError):  # a folder that can only be read: it is complete all the same
+            ended = whole and write_end(folder)
         reader = RunReader(folder)
     except StoreError as error:
         raise CommandError(str(error)) from None
@@ -149,7 +155,8 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
                 f"{mending(info)}{back}"
             )
         else:
-            warn(f"run {info.id} is complete: every attempt has a result{back}")
+            now = "; it was cut off before its end was written, and stands as finished now" if ended else ""
+            warn(f"run {info.id} is complete: every attempt has a result{back}{now}")
         if hooks := hooks_failed(info):
             warn(f"hook failed: {hooks}")
         if write_files(reader, outputs) or unread_of(info):

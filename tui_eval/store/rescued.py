@@ -50,6 +50,35 @@ def bring_back(folder: Path) -> Path | None:
     return kept
 
 
+def write_end(folder: Path) -> bool:
+    """Where a run was cut off when all of it had ended, but for that to be written, write it; whether it was so.
+
+    Raises:
+        StoreError: it cannot be written, or another process executes the run.
+    """
+    lock = RunLock(folder)
+    try:
+        private.prepare_database(folder / DATABASE)
+        with contextlib.closing(sqlite3.connect(folder / DATABASE, timeout=10)) as connection, connection:
+            private.refuse_programs(connection)
+            (text,) = connection.execute("SELECT value FROM meta WHERE key = 'info'").fetchone()
+            info = msgspec.json.decode(text, type=RunInfo)
+            if info.state not in ("running", "paused", "interrupted"):
+                return False
+            (last,) = connection.execute(
+                "SELECT max(started_at + coalesce(duration_ms, 0) / 1000) FROM attempts"
+            ).fetchone()
+            info.state, info.paused_at = "finished", None
+            info.finished_at = info.finished_at or last
+            info.note = "" if info.note == "interrupted" else info.note
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'info'", (encode_json(info).decode(),))
+    except (OSError, sqlite3.Error, msgspec.MsgspecError) as error:
+        raise StoreError(f"{folder}: {error}") from None
+    finally:
+        lock.release()
+    return True
+
+
 def delete_run(folder: Path) -> None:
     """Delete a run's folder, and where it is kept instead.
 
