@@ -113,6 +113,19 @@ def test_a_run_does_not_begin_without_what_may_limit_it(
     assert not server.requests and cli("runs", "--json").json == []
 
 
+@pytest.mark.parametrize("slip", ["agnet: rest", "agent: [rest]", "modle: big"])
+def test_a_suite_with_a_slip_in_who_is_asked_asks_nobody(
+    cli: Cli, two_models: Path, server: TwoModels, slip: str
+) -> None:
+    file = two_models / "one" / "suite.yaml"
+    file.write_text(file.read_text("utf-8").replace("agent: helper", slip), "utf-8")
+    config = (two_models / "tui_eval.yaml").read_text("utf-8").replace("helper:", "my_agent:")
+    (two_models / "tui_eval.yaml").write_text(config, "utf-8")
+    told = cli("run", "one", "--display", "json")
+    assert told.code == 4 and {outcome for _, _, outcome in ran(told.out)} == {"error"}, told
+    assert not server.requests
+
+
 def ran(text: str) -> list[tuple[str, str, str]]:
     """Case, model and outcome of each attempt."""
     rows = [json.loads(line) for line in text.splitlines()]

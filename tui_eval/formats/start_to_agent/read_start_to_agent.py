@@ -103,6 +103,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     document = yaml_lines.load(text, path)
     suite = Suite(path=path, format="start_to_agent", name=Path(path).stem, problems=document.problems)
     reading = Reading(path, document.lines, suite.problems)
+    of_yaml = len(suite.problems)
     root = document.value
     if not isinstance(root, dict):
         if not suite.problems:
@@ -115,6 +116,8 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
     model = reading.name(root.get("model"), ("model",)) or None
     if model is not None:
         suite.settings["model"] = model
+    # What is wrong beside the cases is wrong with each: `agnet:` asks somebody else.
+    everywhere = [problem for problem in suite.problems[of_yaml:] if problem.level == "error"]
     entries = root.get("test_cases")
     if not isinstance(entries, list):
         reading.error(("test_cases",), f"must be a list of cases, not {kind(entries)}")
@@ -130,6 +133,7 @@ def read(path: str, text: str, config: Config, trust: Trust) -> Suite:
         if case is None:
             continue
         case.agent, case.model = agent, model
+        case.problems = [*everywhere, *case.problems]
         case.case_id = ids.take(
             identity.case_id(path, case.name, texts=[turn.text for turn in case.turns]),
         )
