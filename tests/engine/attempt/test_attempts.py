@@ -259,6 +259,28 @@ async def test_what_neuro_san_ignores_decides_nothing_under_reference_and_what_i
     assert len(server.requests) == asked
 
 
+@pytest.mark.parametrize(
+    ("private", "outcome", "asked"),
+    [("{login: ada}", "error", 0), ("{}", "passed", 1), ("null", "passed", 1)],
+)
+async def test_a_case_with_private_data_is_not_asked_of_who_gets_none(
+    project: Callable[..., Path], private: str, outcome: str, asked: int
+) -> None:
+    """It would be asked something else, and could be green."""
+    with OpenAIServer() as model:
+        root = project(config=f"agents: {{bot: {{type: openai, base_url: '{model.base}', model: m}}}}\n")
+        (root / "suite.yaml").unlink()
+        text = NETWORK.format(more="", tests='keywords: "hello"')
+        (root / "net.hocon").write_text(
+            text.replace('text: "hello",', f'text: "hello", sly_data: {private},')
+        )
+        _, reader = await go(root, agents=("bot",))
+        attempt = only(reader)
+        assert (attempt.outcome, len(model.requests)) == (outcome, asked)
+    if outcome == "error":
+        assert attempt.message == "turn 1 sends sly_data, which agents of the type openai do not get"
+
+
 async def test_a_judge_that_does_not_answer_is_an_error_in_plain_words(
     project: Callable[..., Path], server: NeuroSanServer
 ) -> None:

@@ -327,6 +327,12 @@ class Running:
             return await self._judge_again(job.recorded, conversation, self._reports(spec))
         agent = self.environment.agent(spec)
         self.collector.spends = agent.spends
+        if not agent.capabilities.sly_data:
+            # Without them it would be asked something else, and what it then says is no answer to this case.
+            turn = next((request.turn for request in conversation.requests if request.sly_data), None)
+            if turn is not None:
+                message = f"turn {turn} sends sly_data, which agents of the type {spec.type} do not get"
+                raise AttemptFailed(message, "bad-setting")
         if format_of(case.format).asks_for_traces(case, job.settings):
             self.tracer = await self.environment.tracing.begin(case, job.settings, self._teller())
         session = await self._open(agent, spec, self._context(conversation))
