@@ -227,6 +227,46 @@ async def test_tests_that_a_hook_adds_are_made_as_those_of_the_file(
     assert len({c.case_id for c in cases}) == len(cases)
 
 
+TAKING = """
+def beforeAll(context, info):
+    suite = context["suite"]
+    suite["tests"] = [test for test in suite["tests"] if test.get("description") != "one"]
+    suite["tests"].insert(0, {"description": "new", "vars": {"q": "n"}})
+    suite["tests"] += [{"description": "newer", "vars": {"q": "o"}}]
+    for number, test in enumerate(suite["tests"]):
+        test["metadata"] = {"z": number}
+    suite["tests"][-2]["description"] = "renamed"
+    return context
+"""
+
+
+async def test_a_changed_test_is_known_again_where_others_come_and_go(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    suite = make(
+        """
+        prompts: ['{{q}}']
+        providers: [echo]
+        extensions: ['file://h.py:beforeAll']
+        tests:
+          - {description: one, vars: {q: a}}
+          - {description: list, vars: {q: [1, 2]}}
+          - {description: many, vars: {q: [b, c]}, assert: [{type: equals, value: c}]}
+          - {vars: {q: d}}
+          - {description: other, vars: {q: e}}
+        """,
+        trusted=True,
+        h__py=TAKING,
+    )
+    cases, _ = await hooks_of(suite, tmp_path, hosts).before_all(suite.cases, suite.settings)
+    ids = [case.case_id.partition("::")[2] for case in cases]
+    of_file = [case.case_id.partition("::")[2] for case in suite.cases]
+    assert [(case.vars["q"], case.metadata["z"]) for case in cases] == [
+        *[("n", 0), ([1, 2], 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("o", 6)]
+    ]
+    assert ids == ["new::echo::prompt1", *of_file[1:], "newer::echo::prompt1"]
+
+
 IN_SCENARIOS = """
 def beforeAll(context, info):
     suite = context["suite"]

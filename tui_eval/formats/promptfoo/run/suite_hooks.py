@@ -98,27 +98,13 @@ def with_tests(
     if after.get("scenarios") != suite["scenarios"]:
         scenarios = _of_scenarios(after.get("scenarios"), cases, after.get("defaultTest"), scene)
     tests = [*after["tests"], *scenarios]
-    own = min(len(suite["tests"]), len(after["tests"]))  # those of scenarios are the same, or others
-    unused = set(range(len(before)))
-    left = set(map(_mark, tests))
-    places: dict[str, list[int]] = {}
-    for index in reversed(range(len(before))):
-        places.setdefault(_mark(before[index]), []).append(index)
+    known = _known_again(before, tests, len(suite["tests"]), len(after["tests"]))
     ids = identity.Ids(masker(scene.config).text)
     result: list[Case] = []
     number = 0
     firsts: dict[int, int] = {}
     for place, test in enumerate(tests):
-        if place in unused and before[place] == test:
-            same = place
-        else:  # by what they say: a hundred thousand are not compared with each other
-            alike = places.get(_mark(test), [])
-            while alike and alike[-1] not in unused:
-                alike.pop()
-            same = alike.pop() if alike else None
-            if same is None and place < own and place in unused and _mark(before[place]) not in left:
-                same = place
-        unused.discard(-1 if same is None else same)
+        same = known.get(place)
         if same is not None and same_default and before[same] == test:
             made = [groups[same]]
         elif same is not None:
@@ -162,6 +148,42 @@ def _of_scenarios(given: Any, cases: Sequence[Case], default: Any, scene: HookSc
     if wrong := next((one for one in problems if one.level == "error"), None):
         raise HookError(f"beforeAll: {wrong.key or 'scenarios'}: {wrong.message}")
     return [written(test) for test in found]
+
+
+def _known_again(before: Sequence[Any], tests: Sequence[Any], own: int, left: int) -> dict[int, int]:
+    """Which test of `before` each of `tests`, by their places, is: the same, else one that was changed, known by its
+    description or variables; else by its place, as long as none was added or taken out before it. `own` and `left` are how
+    many are no scenario's: those are the same, or others."""
+    found = {
+        place: place for place, (one, test) in enumerate(zip(before, tests, strict=False)) if one == test
+    }
+    unused = set(range(len(before))) - found.keys()
+    keys: tuple[Callable[[Any], Any], ...] = (
+        lambda test: test,
+        lambda test: [test.get("description"), test.get("vars")] if isinstance(test, dict) else None,
+        lambda test: test.get("description") if isinstance(test, dict) else None,
+        lambda test: test.get("vars") if isinstance(test, dict) else None,
+    )
+    for number, key in enumerate(keys):
+        places: dict[str, list[int]] = {}
+        for index in sorted(unused, reverse=True):
+            if (number == 0 or index < own) and (value := key(before[index])):
+                places.setdefault(_mark(value), []).append(index)
+        for place, test in enumerate(tests if places else ()):
+            if place in found or (number > 0 and place >= left) or not (value := key(test)):
+                continue
+            if alike := places.get(_mark(value)):
+                found[place] = alike.pop()
+        unused -= set(found.values())
+    for place in range(min(own, left)):
+        if found.get(place, place) != place and own != left:
+            break  # from here on others came or went
+        nameless = not any(
+            isinstance(one, dict) and one.get("description") for one in (before[place], tests[place])
+        )
+        if place not in found and place in unused and (own == left or nameless):
+            found[place] = place
+    return found
 
 
 def _mark(test: Any) -> str:
