@@ -96,6 +96,29 @@ async def test_runs_show_an_attempt_that_failed_and_one_key_hides_it(
         await until(lambda: " says failed" in screen_text(app), pilot)
 
 
+@pytest.mark.real
+@pytest.mark.parametrize("place", ["U", "L"])
+@SIZES
+async def test_a_hidden_pane_has_all_the_room_while_it_has_the_keys(
+    tmp_path: Path, size: tuple[int, int], place: str
+) -> None:
+    root = project(tmp_path)
+    folder = run_of_agents(root, {"a": ["failed", "failed", "failed"]})
+    async with running_app(root, size, open_run=folder) as (app, pilot):
+        await until(lambda: app.state.run is not None and app.state.rows, pilot)
+        await pilot.press(place, "j", "j")
+        pane, cases = app.screen.beside, app.screen.case_list
+        await pilot.press("V", "V")
+        await until(lambda: not pane.is_on_screen and cases.has_focus, pilot)
+        await pilot.press("tab")
+        await until(lambda: pane.has_focus and pane.is_on_screen and not cases.is_on_screen, pilot)
+        assert "says" in screen_text(app)
+        await pilot.press("tab")
+        await until(lambda: cases.has_focus and cases.is_on_screen and not pane.is_on_screen, pilot)
+        await pilot.press("V", "tab", "V", "V")  # while it has the keys
+        await until(lambda: cases.has_focus and cases.is_on_screen and not pane.is_on_screen, pilot)
+
+
 @pytest.mark.parametrize("place", ["U", "L"])
 @pytest.mark.parametrize(("height", "lines"), [(16, 4), (14, 4), (13, 0)])
 async def test_a_small_window_shows_a_few_lines_of_it_until_they_would_leave_no_list(

@@ -215,6 +215,10 @@ class AttemptBeside:
         self._attempts = ShownAttempts(screen, services, self.show)
         self._defined = self._together = False
 
+    def resize(self) -> None:
+        """More of the pane, none of it, or as it was."""
+        self._attempts.resize()
+
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys do."""
         return {

@@ -68,6 +68,7 @@ class ListPlace(Place, inherit_bindings=False):
             **self.finder.handlers(),
             **self.arrangement.handlers(),
             **self.preview.handlers(),
+            "list.pane_size": self._resize_pane,
             "list.note": self.note,
             "list.copy": self.copy,
             "list.difference": partial(self._open_at, "difference"),
@@ -406,6 +407,12 @@ class ListPlace(Place, inherit_bindings=False):
     def _note_left(self, note: HumanNote, text: str, kept: bool) -> None:
         if kept:
             self.services.notes.keep(replace(note, text=text.strip()))
+
+    def _resize_pane(self) -> None:
+        """More of the pane, none of it, or as it was; the keys do not stay in one that is hidden."""
+        self.preview.resize()
+        if self.has_class("-hidden") and not self.prompts.open:
+            self.focus_home()
 
     def show_list(self) -> None:
         """Bring the list in sight, where another pane has its room."""

@@ -108,6 +108,8 @@ class RunScreen(ListPlace, inherit_bindings=False):
     RunScreen.-narrow.-streams .right { display: block; height: 1fr; border-top: none; }
     RunScreen.-narrow.-streams CaseList { display: none; }
     RunScreen.-narrow.-streams.-ended StreamGrid { display: none; }
+    RunScreen.-wide.-hidden.-streams .right { display: block; }
+    RunScreen.-wide.-hidden.-streams CaseList { display: none; }
     """
 
     def __init__(self) -> None:

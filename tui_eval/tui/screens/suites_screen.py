@@ -190,6 +190,8 @@ class SuitesScreen(ListPlace):
     SuitesScreen.-narrow.-short.-large LinesPane { display: block; }
     SuitesScreen.-narrow.-detail LinesPane { display: block; height: 1fr; border-top: none; }
     SuitesScreen.-narrow.-detail CaseList { display: none; }
+    SuitesScreen.-wide.-hidden.-detail LinesPane { display: block; width: 100%; }
+    SuitesScreen.-wide.-hidden.-detail CaseList { display: none; }
     """
 
     def __init__(self) -> None:
@@ -324,7 +326,7 @@ class SuitesScreen(ListPlace):
             self.services.suites.first()
 
     def pane(self, step: int) -> None:
-        """To the other side; on a narrow screen, one side at a time."""
+        """To the other side; on a narrow screen, and where the detail is hidden, one side at a time."""
         pane = self.query_one(LinesPane)
         to_detail = self.case_list.has_focus
         self.set_class(to_detail, "-detail")
