@@ -351,6 +351,23 @@ async def test_of_cases_on_one_line_the_own_one_is_changed(tmp_path: Path) -> No
     assert (root / "suite.yaml").read_text() == text.replace(case.format("b"), after)
 
 
+LIMITED = (
+    "prompts: ['{{q}}']\nproviders: [helper]\ntests:\n- vars: {q: x, w: y}\n  assert:\n"
+    "  - {type: latency, threshold: 0}\n  - {type: equals, value: '{{w}}'}\n"
+)
+
+
+async def test_a_limit_and_a_template_are_found_where_the_file_has_them_now(tmp_path: Path) -> None:
+    """A verdict has the limit, and what the template had become: neither is the value that the file says."""
+    root = project(tmp_path, "euros", **{"promptfooconfig.yaml": LIMITED})
+    _, attempts, _ = await judged(root)
+    (root / "promptfooconfig.yaml").write_text("# ours\n" + LIMITED)
+    (now,) = reading.load(root / "promptfooconfig.yaml", load([root]), Trust()).cases
+    proposal = propose(now, attempts[0], root)
+    assert [(change.line, change.before) for change in proposal.changes] == [(7, "0")]
+    assert proposal.unable == ["equals: the expected text is a template: edit the variable (e)"]
+
+
 async def test_that_an_answer_is_one_to_another_question_is_said(tmp_path: Path) -> None:
     root = project(tmp_path, "euros", **{"suite.yaml": GUIDE})
     cases, attempts, _ = await judged(root)

@@ -169,6 +169,8 @@ class _LinesNow:
     def __init__(self, case: Case) -> None:
         self._found: dict[tuple[str, str, int | None], list[int]] = {}
         self._all: dict[tuple[str, int | None], list[int]] = {}
+        # Those whose value a verdict does not have: a limit alone, and templates, which it has filled in.
+        self._open: dict[tuple[str, int | None], list[int]] = {}
         self._of_file = case.line > 0
         listed = [(None, one) for one in case.assertions]
         listed += [(number, one) for number, turn in enumerate(case.turns, 1) for one in turn.assertions]
@@ -176,6 +178,8 @@ class _LinesNow:
             turn = one.turn or number
             value = shown(None if one.value is msgspec.UNSET else one.value)
             self._found.setdefault((one.type, value, turn), []).append(one.line)
+            if one.value is msgspec.UNSET or "{{" in value or "{%" in value:
+                self._open.setdefault((one.type, turn), []).append(one.line)
             self._all.setdefault((one.type, turn), []).append(one.line)
 
     def of(self, verdict: Verdict) -> int:
@@ -183,6 +187,9 @@ class _LinesNow:
         found = self._found.get(_key(verdict), [])
         if len(found) == 1 and found[0]:
             return found[0]
+        unsaid = self._open.get((verdict.type, verdict.turn), [])
+        if not found and len(unsaid) == 1 and unsaid[0]:
+            return unsaid[0]
         # What was judged may be a template filled in: then its kind has to stand where it did.
         like = self._all.get((verdict.type, verdict.turn), [])
         there = not self._of_file or not verdict.line or verdict.line in (found or like)
