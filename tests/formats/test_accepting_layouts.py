@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -236,6 +238,23 @@ def test_of_a_long_text_no_beginning_is_written(tmp_path: Path, kind: str) -> No
     verdicts = [Verdict(kind, False, expected=cut.replace("a" * 2_000, "b" * 2_000), actual=cut, line=3)]
     proposal = propose(case, Attempt("c", 1, "failed", verdicts=verdicts, response_text="other"), tmp_path)
     assert len(proposal.unable) == 1 and not proposal.changes
+
+
+async def test_json_that_escapes_what_is_beyond_ascii(tmp_path: Path) -> None:
+    """As Python's json module writes it: an emoji is two escapes."""
+    tests: list[Any] = [
+        {"vars": {"q": f"x {n} 😀"}, "assert": [{"type": "equals", "value": f"{n} 😀"}]} for n in range(60)
+    ]
+    config = "prompts: ['{{q}}']\nproviders: [echo]\ntests: t.json\n"
+    text = json.dumps(tests, indent=1)
+    root = project(tmp_path, "new 👩", **{"promptfooconfig.yaml": config, "t.json": text})
+    cases, attempts, _ = await judged(root)
+    at = next(n for n, case in enumerate(cases) if case.vars["q"] == "x 0 😀")
+    proposal = propose(cases[at], attempts[at], root)
+    assert not proposal.unable
+    write(proposal)
+    tests[0]["assert"][0]["value"] = "new 👩"
+    assert json.loads((root / "t.json").read_text()) == tests
 
 
 HOCON = {

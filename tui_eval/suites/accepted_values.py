@@ -54,12 +54,16 @@ def only(found: Sequence[FoundNode], what: str) -> FoundNode:
 def plain(node: Any) -> str:
     """A node as people are shown it, on one line."""
     if node.id == "scalar":
-        return str(node.value).replace("\a", "")  # where ruamel keeps a fold
+        text = str(node.value).replace("\a", "")  # where ruamel keeps a fold
+        if not _HALVES.search(text):
+            return text
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # JSON writes two halves
     if node.id == "sequence":
         return "[" + ", ".join(plain(item) for item in node.value) + "]"
     return "{" + ", ".join(f"{plain(key)}: {plain(value)}" for key, value in node.value) + "}"
 
 
+_HALVES = re.compile("[\ud800-\udfff]")
 _MARGIN = 1.2
 """A budget of time or money is set a fifth above what was used, as it varies from run to run."""
 

@@ -32,11 +32,14 @@ _QUOTED = r'(?s)"(?:[^"\\]|\\.)*+"'
 
 
 def joined_pairs(text: str, error: yaml.MarkedYAMLError) -> str | None:
-    """The document with such pairs as one escape each, within the quoted text that was refused for them;
-    None where something else is wrong."""
+    """The document with such pairs as one escape each, within the quoted text that was refused for them, in JSON
+    within all; None where something else is wrong."""
     begin = error.context_mark
     if begin is None or "Unicode character escape" not in (error.problem or ""):
         return None
+    if _is_json(text):
+        joined = re.sub(_QUOTED, lambda quoted: re.sub(_PAIR, _one, quoted[0]), text)
+        return None if joined == text else joined
     lines = text.split("\n", begin.line)
     at = sum(len(line) + 1 for line in lines[: begin.line]) + begin.column
     quoted = re.compile(_QUOTED).search(text, at)
@@ -44,6 +47,16 @@ def joined_pairs(text: str, error: yaml.MarkedYAMLError) -> str | None:
         return None
     joined = re.sub(_PAIR, _one, quoted[0])
     return None if joined == quoted[0] else text[: quoted.start()] + joined + text[quoted.end() :]
+
+
+def _is_json(text: str) -> bool:
+    if text.lstrip()[:1] not in ("[", "{"):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _one(pair: re.Match[str]) -> str:
@@ -166,14 +179,12 @@ def composed(text: str) -> Node | None:
         yaml.YAMLError: it is none.
     """
     text = text.removeprefix("\ufeff")
-    for _ in range(MOST_MENDED):
-        try:
-            return _Composer(text).get_single_node()
-        except yaml.MarkedYAMLError as error:
-            if (joined := joined_pairs(text, error)) is None:
-                raise
-            text = joined
-    return _Composer(text).get_single_node()
+    try:
+        return _Composer(text).get_single_node()
+    except yaml.MarkedYAMLError as error:
+        if "Unicode character escape" not in (error.problem or ""):
+            raise
+    return _Composer(re.sub(_PAIR, _one, text)).get_single_node()
 
 
 def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> list[YamlDocument]:
