@@ -783,3 +783,20 @@ async def test_a_run_that_is_damaged_since_it_was_listed_says_so_and_what_to_do(
         assert "Starting." not in words and "starting" not in words
         await pilot.press("escape")
         await sees(app, pilot, "1 damaged")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("pane", ["tab", "v"])
+async def test_a_prompt_that_is_left_gives_the_keys_to_what_is_in_sight(tmp_path, pane):
+    root = project(tmp_path)
+    LiveRun(root, ["greets by name"]).all_done(["failed"])
+    async with running_app(root) as (app, pilot):
+        await pilot.press("H")
+        await until(lambda: app.screen.kind == "runs" and app.screen.table.rows, pilot)
+        screen = app.screen
+        await pilot.press(pane)
+        await until(lambda: screen.detail.has_focus and not screen.table.is_on_screen, pilot)
+        await pilot.press("f", "escape")
+        await until(lambda: app.focused in (screen.table, screen.detail) and app.focused.is_on_screen, pilot)
+        await pilot.press("j")
+        assert app.focused is not None and app.focused.is_on_screen

@@ -492,7 +492,11 @@ class RunsScreen(Place, inherit_bindings=False):
     # -- what is asked
 
     def focus_home(self) -> None:
-        """The list."""
+        """The list, in sight; where the plots stand alone, these."""
+        if self.large:
+            self.detail.focus()
+            return
+        self.set_class(False, "-detail")
         self.table.focus()
 
     async def _ask_search(self) -> None:
