@@ -35,6 +35,14 @@ def wrong(case_id: str = "t.yml::revenue") -> Attempt:
     return made
 
 
+def markdown_of(writer: RunWriter) -> str:
+    """The Markdown report of a run that was written."""
+    path = writer.folder / "run.md"
+    with closing(RunReader(writer.folder)) as reader:
+        export(reader, path)
+    return path.read_text("utf-8")
+
+
 def test_show_says_it_above_the_rows() -> None:
     text = attempt_text(wrong(), "revenue")
     lines = text.splitlines()
@@ -99,12 +107,7 @@ def test_markdown_says_how_many_cases_it_shows_no_rows_of(tmp_path: Path) -> Non
     for number, (ref,) in enumerate(writer.plan(planned)):
         writer.done(ref, wrong(f"t.yml::r{number}"))
     writer.close()
-    reader = RunReader(Store(tmp_path).runs_folder / "run")
-    try:
-        export(reader, tmp_path / "run.md")
-    finally:
-        reader.close()
-    text = (tmp_path / "run.md").read_text()
+    text = markdown_of(writer)
     assert text.count(": rows</summary>") == 20
     assert "The rows of 33 more cases are not shown here; no cause was looked for in 3 of these." in text
 
@@ -122,12 +125,7 @@ def test_markdown_of_many_cases_fits_into_a_comment(tmp_path: Path) -> None:
     notes = Notes.beside(writer.folder)
     for ref in range(1, 61):
         notes.put(HumanNote("run", ref, f"t.yml::r{ref - 1}", "wrong", "not what was asked for " * 9, True))
-    reader = RunReader(Store(tmp_path).runs_folder / "run")
-    try:
-        export(reader, tmp_path / "run.md")
-    finally:
-        reader.close()
-    text = (tmp_path / "run.md").read_text()
+    text = markdown_of(writer)
     assert 40_000 < len(text) < 65_536
     failed, passed = (text.count(f"| a |  | {outcome} |") for outcome in ("failed", "passed"))
     assert failed and passed
@@ -156,12 +154,7 @@ def test_markdown_of_one_wide_case_shows_others_too(tmp_path: Path) -> None:
                 setattr(failed.data, side, rows)
         writer.done(ref, failed)
     writer.close()
-    reader = RunReader(Store(tmp_path).runs_folder / "run")
-    try:
-        export(reader, tmp_path / "run.md")
-    finally:
-        reader.close()
-    text = (tmp_path / "run.md").read_text()
+    text = markdown_of(writer)
     assert text.count("| a |  | failed |") == 10 and text.count(": rows</summary>") == 10
     assert "11 more rows" in text and len(text) < 30_000 and "not shown" not in text
 
@@ -175,12 +168,7 @@ def test_markdown_says_it_beside_the_reason(tmp_path: Path) -> None:
     ((ref,),) = writer.plan([PlannedCase(case, "a", None, 1, 1)])
     writer.done(ref, wrong())
     writer.close()
-    reader = RunReader(Store(tmp_path).runs_folder / run_id)
-    try:
-        export(reader, tmp_path / "run.md")
-    finally:
-        reader.close()
-    text = (tmp_path / "run.md").read_text()
+    text = markdown_of(writer)
     (row,) = [line for line in text.splitlines() if line.startswith("| revenue")]
     assert row.endswith("| failed | values differ<br>amo&#124;unt ×100 in 5 of 5 rows that differ |")
     assert (
@@ -205,9 +193,7 @@ def test_markdown_shows_the_agents_query_as_it_is(tmp_path: Path) -> None:
     ((ref,),) = writer.plan([PlannedCase(case, "a", None, 1, 1)])
     writer.done(ref, made)
     writer.close()
-    with closing(RunReader(writer.folder)) as reader:
-        export(reader, tmp_path / "run.md")
-    page = MarkdownIt("commonmark").enable("table").render((tmp_path / "run.md").read_text())
+    page = MarkdownIt("commonmark").enable("table").render(markdown_of(writer))
     shown = html.escape("\n".join(place), quote=False)
     assert f"<pre><code>{shown}\n</code></pre>" in page
     assert "<td>≠</td>" in page and "<img" not in page
@@ -285,12 +271,7 @@ def test_markdown_shows_the_answers_rows_beside_a_failed_query(tmp_path: Path) -
     ((ref,),) = writer.plan([PlannedCase(case, "a", None, 1, 1)])
     writer.done(ref, made)
     writer.close()
-    reader = RunReader(Store(tmp_path).runs_folder / run_id)
-    try:
-        export(reader, tmp_path / "run.md")
-    finally:
-        reader.close()
-    text = (tmp_path / "run.md").read_text()
+    text = markdown_of(writer)
     assert "the answer's rows: 1" in text and "|  | 7 |" in text
 
 
@@ -315,12 +296,7 @@ def test_markdown_says_once_that_the_order_differs(tmp_path: Path) -> None:
     ((ref,),) = writer.plan([PlannedCase(case, "a", None, 1, 1)])
     writer.done(ref, made)
     writer.close()
-    reader = RunReader(Store(tmp_path).runs_folder / run_id)
-    try:
-        export(reader, tmp_path / "run.md")
-    finally:
-        reader.close()
-    text = (tmp_path / "run.md").read_text()
+    text = markdown_of(writer)
     assert "| failed | row order differs: 4 of 5 rows stand elsewhere |" in text and "<details>" not in text
 
 

@@ -410,13 +410,18 @@ async def test_what_was_written_over_is_not_taken_back(tmp_path: Path) -> None:
         assert (tmp_path / "suite.yaml").read_text() == mine
 
 
+async def run_and_open(app: Any, pilot: Any) -> None:
+    """Run the case below the cursor, to its end, and open it."""
+    await pilot.press("r")
+    await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+    await pilot.press("enter")
+    await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+
+
 @pytest.mark.real
 async def test_a_case_that_its_file_has_no_more_is_not_accepted_into_another(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
-        await pilot.press("r")
-        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
-        await pilot.press("enter")
-        await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+        await run_and_open(app, pilot)
         other = SUITE.replace("name: three", "name: other").replace('"three"]', '"four"]')
         other += "  - {name: more, input: x}\n"  # of one alone it is taken for renamed
         (tmp_path / "suite.yaml").write_text(other)
@@ -429,10 +434,7 @@ async def test_a_case_that_its_file_has_no_more_is_not_accepted_into_another(tmp
 @pytest.mark.real
 async def test_going_on_from_a_turn_says_where_it_is_not_possible(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):
-        await pilot.press("r")
-        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
-        await pilot.press("enter")
-        await until(lambda: getattr(app.screen, "content", None) and app.screen.content.attempt, pilot)
+        await run_and_open(app, pilot)
         await pilot.press("}", "B")
         await until(lambda: logged(app, "cannot go on from turn 2: an agent of type scripted"), pilot)
         assert len(app.state.by_id["suite.yaml::three"].history) == 1, "it is no attempt of the case"
