@@ -257,17 +257,48 @@ def pass_or_fail(text: str, *, anywhere: bool = False) -> bool | None:
 _THOUGHT = re.compile(r"</?(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 
 
+_OBJECTS = 20
+"""Objects of a reply that are read to see whether a mark of thoughts is one of their words."""
+
+
 def without_thoughts(text: str) -> str:
-    """A judge's reply without what it thought aloud before it, as servers give it that do not take that apart
-    (`<think>…</think>`; of some models only the end): a draft is no verdict. Empty where it never came to an end."""
-    marks = [mark for mark in _THOUGHT.finditer(text)]
+    """A judge's reply without what it thought aloud, as servers give it that do not take that apart (`<think>…</think>`;
+    of some models only the end, and all before it is thought): a draft is no verdict. Empty where it never came to
+    an end. Marks within an object are words of its texts."""
+    marks = list(_THOUGHT.finditer(text))
     begins = bool(marks) and not text[: marks[0].start()].strip() and not marks[0][0].startswith("</")
     if not begins and text.lstrip()[:1] in ("{", "`", "["):
         return text  # the words of its answer
-    end = next((mark.end() for mark in marks if mark[0].startswith("</")), None)
-    if end is None:
-        return "" if begins else text
-    return text[end:]
+    said: list[str] = []
+    place, thought, tries = 0, -1, _OBJECTS
+    for mark in marks:
+        if mark.start() < place:
+            continue
+        if thought < 0 and tries and (brace := text.find("{", place, mark.start())) >= 0:
+            tries -= 1
+            if (end := _end_of_object(text, brace)) > mark.start():
+                said.append(text[place:end])
+                place = end
+                continue
+        if mark[0].startswith("</"):
+            if thought < 0:
+                said = []
+            place, thought = mark.end(), -1
+        elif thought < 0:
+            said.append(text[place : mark.start()])
+            thought = mark.start()
+    if thought < 0:
+        said.append(text[place:])
+    elif any(map(str.strip, said)):
+        said.append(text[thought:])
+    return "".join(said)
+
+
+def _end_of_object(text: str, start: int) -> int:
+    try:
+        return json.JSONDecoder(strict=False).raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        return -1
 
 
 def first_object(text: str) -> dict[str, Any] | None:

@@ -237,6 +237,8 @@ async def test_agents_without_sly_data_or_structure_are_errors() -> None:
         ("gist", "neither", None),
         ("gist", "pass/fail", None),
         ("gist", "<think>It may fail.</think>pass", True),
+        ("gist", "FAIL\n<reasoning>It is wrong.</reasoning>", False),
+        ("gist", "FAIL <reasoning>It is wrong.</reasoning> Else it would pass.", None),
         ("not_gist", "bypass", None),
         ("gist", "", None),
     ],

@@ -83,6 +83,14 @@ async def test_another_spelling_of_a_class_is_an_error(given: dict[str, Any]) ->
     assert found.passed is None and "did you mean 'self-harm'?" in found.reason
 
 
+@pytest.mark.parametrize(("value", "there"), [("-1", {"1": 0.1}), ("C#", {"C++": 0.1}), ("👍", {"👎": 0.1})])
+async def test_signs_of_a_class_are_its_own(value: str, there: dict[str, float]) -> None:
+    """`-1` is no other spelling of `1`, and is found where both are."""
+    given = {"type": "classifier", "value": value, "provider": CLASSIFIER, "threshold": 0.5}
+    assert (await verdict(given, {value: 0.9} | there)).passed is True
+    assert (await verdict(given, there)).passed is False
+
+
 async def test_nothing_is_asked_about_nothing() -> None:
     found = await verdict({"type": "moderation", "provider": MODERATION}, {"hate": 1.0}, output="")
     assert (found.passed, found.reason) == (True, "No output to moderate")

@@ -707,6 +707,12 @@ UNDECIDED = [
     (RUBRIC, ['I try {"pass": true} first.</think>\n{"pass": false}'], False),
     (RUBRIC, ["<think></think>\n\n" + '{"pass": true, "score": 1}'], True),
     (RUBRIC, [DRAFT.removesuffix("</think>")], None),
+    (RUBRIC, ["<think>Hm.</think>" + DRAFT + '{"pass": false, "score": 0}'], False),
+    (RUBRIC, ["Hm. " + DRAFT + '{"pass": false, "score": 0}'], False),
+    (RUBRIC, ['{"pass": false, "score": 0}\n<reasoning>It is wrong.</reasoning>'], False),
+    (RUBRIC, ['Verdict: {"pass": false, "score": 0}\n<reasoning>It is wrong.</reasoning>'], False),
+    (RUBRIC, ['Verdict: {"pass": false, "reason": "it ends in </think>", "score": 0}'], False),
+    (RUBRIC, [DRAFT + '{"pass": false, "reason": "it ends in </think>", "score": 0}'], False),
     (RUBRIC, ['{"reason": "ends in </think>", "pass": false, "score": 0}'], False),
     (RUBRIC, ['It says {"pass": true, "score": 1}, so: {"pass": false, "score": 0}'], None),
     (RUBRIC, ['{"pass": true, "score": 1}\n{"pass": "yes", "score": 1}'], True),
@@ -722,6 +728,8 @@ UNDECIDED = [
     (FACTS, ["D - it disagrees"], False),
     (FACTS, [{"category": "A or D"}], None),
     (FACTS, [{"category": "(D)"}], False),
+    (FACTS, [{"category": "(B) A superset of the expert's answer"}], True),
+    (FACTS, [{"category": "D, or rather A"}], None),
     (EVAL, [STEPS, {"score": "4/5"}], True),
     (EVAL, [STEPS, {"score": "60%"}], False),
     (EVAL, [STEPS, {"score": 20}], None),
@@ -744,6 +752,22 @@ async def test_drafts_shares_and_contradictions_give_no_wrong_verdict(
 ) -> None:
     verdict = (await judged(given, services_answering(*said)[0], vars=CONTEXT)).verdicts[0]
     assert verdict.passed is passed, verdict.reason
+
+
+async def test_a_flood_of_sentences_is_no_choice_among_those_of_a_long_context() -> None:
+    """To look for each in each would take minutes, in which nothing else goes on."""
+    context = " ".join(f"This is sentence {number} of the context." for number in range(20_000))
+    flood = {"relevant": [f"A sentence {number} that is none." for number in range(20_000)]}
+    given = {"type": "context-relevance"}
+    verdict = (
+        await judged(given, services_answering(flood)[0], vars=CONTEXT | {"context": context})
+    ).verdicts[0]
+    assert verdict.passed is None, verdict.reason
+    chosen = {"relevant": [f"This is sentence {number} of the context." for number in range(20_000)]}
+    verdict = (
+        await judged(given, services_answering(chosen)[0], vars=CONTEXT | {"context": context})
+    ).verdicts[0]
+    assert verdict.passed is True, verdict.reason
 
 
 async def test_a_judge_that_does_not_answer_is_no_verdict_by_the_documents() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -61,17 +62,22 @@ def _named_as_there(call: AssertionCall, wanted: Iterable[Any], found: Iterable[
     Raises:
         CannotJudge: it is.
     """
-    there = {_bare(name): name for name in found}
+    known = set(found)
+    there = {_bare(name): name for name in known}
     for name in map(str, wanted):
-        if not call.evidence.reference and name not in there.values() and (meant := there.get(_bare(name))):
+        if not call.evidence.reference and name not in known and (meant := there.get(_bare(name))):
             raise CannotJudge(
                 f"{call.assertion.type}: the model has no class {name!r}; did you mean {meant!r}?",
                 "bad-assertion",
             )
 
 
+_BETWEEN = re.compile(r"(?<=[^\W\d_])[\s_./-]+(?=[^\W_])|(?<=\d)[\s_./-]+(?=[^\W\d_])")
+"""What stands between words; signs elsewhere are the name's own: `-1`, `C++`."""
+
+
 def _bare(name: str) -> str:
-    return "".join(filter(str.isalnum, name.casefold()))
+    return _BETWEEN.sub("", name.strip().casefold())
 
 
 async def moderation(call: AssertionCall) -> Result:

@@ -244,7 +244,11 @@ async def relevance(call: AssertionCall) -> Result:
         return unreadable(call, said, text)
     units = _sentences(context)
     named = {_bare(one) for part in found for one in _sentences(part)} - {""}
-    needed = sum(_named(_bare(unit), named) for unit in units)
+    bare = [_bare(unit) for unit in units]
+    parts = [one for one in named.difference(bare) if len(one) >= _PART]
+    if len(parts) * sum(_A_LOOK + len(unit) for unit in bare) > _MOST_LOOKS:
+        return unreadable(call, said, text)
+    needed = sum(unit in named or any(one in unit for one in parts) for unit in bare)
     if named and not needed:  # none of it stands in the context: no choice among its sentences
         return unreadable(call, said, text)
     return _share(call, said, text, "Relevance", [place < needed for place in range(len(units))], "relevant")
@@ -252,10 +256,8 @@ async def relevance(call: AssertionCall) -> Result:
 
 _PART = 8
 """Letters of a part of a sentence that are enough to name it."""
-
-
-def _named(unit: str, named: set[str]) -> bool:
-    return unit in named or any(len(one) >= _PART and one in unit for one in named)
+_MOST_LOOKS, _A_LOOK = 200_000_000, 64
+"""Letters of a context times parts that are looked for in it: a choice among its sentences has far fewer."""
 
 
 def _bare(sentence: str) -> str:

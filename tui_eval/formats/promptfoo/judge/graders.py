@@ -76,8 +76,8 @@ def _letter(answer: dict[str, Any], text: str) -> str | None:
         found = re.findall(r"\(([A-E])\)", text) or re.findall(r"^([A-E])(?=[).:,;*-]|\s*$|\s+[-–—])", text)
     else:
         text = str(given).strip()
-        first = re.match(r"\(?([A-E])\b", text.upper())
-        found = [first[1], *re.findall(r"\b[A-E]\b", text)] if first else []
+        first = re.match(r"\(?([A-E])\b", text.upper())  # "B. A superset" has an article
+        found = [first[1], *re.findall(r"\b(?:[B-E]\b|A\b(?!\s+[a-z]))", text)] if first else []
     return found[0] if len(set(found)) == 1 else None
 
 
