@@ -203,7 +203,9 @@ def plan(
             found = [*map(_in_named_column, found)] if typed else found
             if history is not None and not format_of(case.format).compares_outputs(case):
                 past = history.get(case.case_id, ())
-                found = [job for job in found if runs_again(past, Column(job.agent, job.model or ""))]
+                found = [
+                    job for job in found if not past or runs_again(past, Column(job.agent, job.model or ""))
+                ]
         for job in found:
             job.settings = own_settings
             job.judge = job.judge or _grader(job.settings, config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from tui_eval.case_names import called, which_tests
@@ -46,11 +46,15 @@ class NothingLeft(Exception):
 
 
 def choose(
-    cases: Sequence[Case], request: RunRequest, latest: Callable[[], dict[str, list[CaseHistory]]]
+    cases: Sequence[Case],
+    request: RunRequest,
+    latest: Callable[[], dict[str, list[CaseHistory]]],
+    unmade: Collection[str] = (),
 ) -> Sequence[Case]:
     """The cases of `cases` that the request asks for, in their order; `cases` itself where that is all of them.
 
-    `latest` gives the last results by case id, asked for only with `failed_only`.
+    `latest` gives the last results by case id, asked for only with `failed_only`, for which `unmade` are no passes
+    though they never ran.
 
     Raises:
         SelectionError: something named does not exist, or a pattern matches nothing; the text says what there is.
@@ -72,7 +76,9 @@ def choose(
         chosen = _by_pattern(chosen, request.filter_pattern)
     if request.failed_only:
         history = latest()
-        chosen = [case for case in chosen if not_passed(history.get(case.case_id, ()))]
+        chosen = [
+            case for case in chosen if case.case_id in unmade or not_passed(history.get(case.case_id, ()))
+        ]
         if not chosen:
             raise NothingLeft(NOTHING_FAILED)
     try:

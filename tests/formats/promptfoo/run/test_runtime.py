@@ -478,6 +478,22 @@ async def test_what_hooks_add_can_be_chosen(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+async def test_what_a_hook_that_threw_would_have_added_runs_with_what_failed(tmp_path: Path) -> None:
+    """It never ran: all that `--failed` then ran could pass, and the run was green without it."""
+    root = suite(tmp_path, ADDING, h_py="def hook(name, context):\n    raise ValueError('not yet')\n")
+    (root / "tui_eval.yaml").write_text("{}")
+    request = RunRequest(paths=[str(root)], trust=True)
+    await (await asyncio.to_thread(prepare, request)).execute()
+    (root / "h.py").write_text(ADDS)
+    every = ["one", "two", *(f"added {number}" for number in range(4))]
+    for expected in (every, ["added 2"]):
+        request = RunRequest(paths=[str(root)], trust=True, failed_only=True)
+        active = await asyncio.to_thread(prepare, request)
+        assert [job.case.name for job in active.jobs] == expected
+        await active.execute()
+
+
+@pytest.mark.real
 async def test_shards_share_what_hooks_add(tmp_path: Path) -> None:
     root = suite(tmp_path, ADDING, h_py=ADDS)
     ran: list[str] = []
