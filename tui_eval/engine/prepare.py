@@ -47,7 +47,15 @@ from tui_eval.engine.places.chosen_place import check_place, check_sent
 from tui_eval.engine.plan import AskedBySuite, Job, plan, same_column, without_provider_twins
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.run_context import RunContext
-from tui_eval.engine.selection import LOOKS_AT_ALL, NOTHING_FAILED, NothingLeft, SelectionError, choose
+from tui_eval.engine.selection import (
+    LOOKS_AT_ALL,
+    NOTHING_FAILED,
+    NothingLeft,
+    SelectionError,
+    choose,
+    left_unmade,
+    not_made_before,
+)
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
@@ -57,7 +65,7 @@ from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store import judged_under, missing_cases, shard_runs
-from tui_eval.store.case_state import Column, by_column, by_content, not_passed
+from tui_eval.store.case_state import Column, by_content, not_passed
 from tui_eval.store.index import Index, seen_ahead
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, not_known_in
@@ -205,23 +213,28 @@ def prepare(
     hooked = any(map(_has_hooks, loaded))
     problems += _gone(request, cases) * (not hooked)
     chooses = shard is not None or hooked or names_columns(request)
-    named, asks, chosen, of_files = request, request, cases, cases
+    named, asks, chosen = request, request, cases
     environment = RunContext(config, trust)
     problems = environment.masker.value(problems)
     latest = functools.cache(lambda: dict(by_content(Index(config.root).latest(), candidates(loaded, named))))
     environment.answers = kept_answers(config, trust, request, keeps=store is None)
     planned_shard: PlannedShard | None = None
     whole: list[list[Any]] = []
+    of_hooks, unmade = "", set[str]()
     of_shards: list[Job] = []
     """What all shards run, where that has to be known."""
     try:
         if hooked:
+            of_files = CasesOfSuites(loaded)
             loaded, settings, asks = _with_hooks_first(loaded, request, settings, environment)
             cases = candidates(loaded, asks)
             problems += environment.masker.value(_gone(request, [*of_files, *cases]))
+            if asks.failed_only or (request.linked_to and asks.cells):
+                unmade = not_made_before(of_files, CasesOfSuites(loaded), latest())
         if chooses:
-            unmade = _not_made_before(of_files, cases, latest()) if hooked and asks.failed_only else ()
-            chosen = cases = choose(cases, asks, latest, unmade)
+            chosen = choose(cases, asks, latest, unmade)
+            if request.linked_to:
+                of_hooks = environment.masker.text(left_unmade(CasesOfSuites(loaded), unmade, chosen))
             cases, request = whole_tests(chosen, loaded, request, latest, Store(config.root))
         if shard is not None:
             if case_filters.looks_back(request):
@@ -313,7 +326,7 @@ def prepare(
     runner = active.runner
     active.tickets = runner.plan() if references is None else runner.tickets(references)
     runner.earlier = kept_beside(writer, stored, active.tickets)
-    active.note = "; ".join(filter(None, (former or _asked_with_it(added), never, unknown)))
+    active.note = "; ".join(filter(None, (former or _asked_with_it(added), never, unknown, of_hooks)))
     takes = environment.answers is not None and environment.answers.reads
     active.unseen = unlisted_data(jobs) if takes else ""
     writer.flush()  # who opens the run now sees what it will execute
@@ -565,26 +578,6 @@ def _by_suite(suites: Sequence[Suite], cases: Iterable[Case]) -> dict[str, Seque
 def _asks_for(request: RunRequest, names: Sequence[str]) -> RunRequest:
     """A request for these things of another alone."""
     return RunRequest(**{name: getattr(request, name) for name in names})
-
-
-def _not_made_before(
-    of_files: Iterable[Case], cases: Iterable[Case], history: case_filters.History
-) -> set[str]:
-    """The cases that hooks add and that never ran, of suites of which some are errors: `beforeAll` may have been what
-    failed, and the suite would be green without them."""
-    known: set[str] = set()
-    suites: set[str] = set()
-    for case in of_files:
-        known.add(case.case_id)
-        if any(
-            results[0].outcome == "error" for results in by_column(history.get(case.case_id, ())).values()
-        ):
-            suites.add(case.suite)
-    return {
-        case.case_id
-        for case in cases
-        if case.suite in suites and case.case_id not in known and not history.get(case.case_id)
-    }
 
 
 def _may_be_meant(loaded: Sequence[Suite], request: RunRequest, root: Path) -> set[str] | None:

@@ -94,6 +94,36 @@ def choose(
     return chosen
 
 
+def not_made_before(
+    of_files: Iterable[Case], cases: Iterable[Case], history: Mapping[str, Sequence[CaseHistory]]
+) -> set[str]:
+    """The cases that hooks add and that never ran, of suites of which some are errors: `beforeAll` may have been what
+    failed, and the suite would be green without them."""
+    known: set[str] = set()
+    suites: set[str] = set()
+    for case in of_files:
+        known.add(case.case_id)
+        if any(
+            results[0].outcome == "error" for results in by_column(history.get(case.case_id, ())).values()
+        ):
+            suites.add(case.suite)
+    return {
+        case.case_id
+        for case in cases
+        if case.suite in suites and case.case_id not in known and not history.get(case.case_id)
+    }
+
+
+def left_unmade(cases: Iterable[Case], unmade: Collection[str], chosen: Iterable[Case]) -> str:
+    """Which of those are not among the chosen, in words; empty: none."""
+    if not unmade:
+        return ""
+    left = set(unmade).difference(case.case_id for case in chosen)
+    names = list(dict.fromkeys(case.name for case in cases if case.case_id in left))
+    count = "1 case that a hook adds" if len(left) == 1 else f"{len(left):,} cases that hooks add"
+    return f"{count} never ran ({some_of(names, 3)}): run the suite" if left else ""
+
+
 def failed_cells(cases: Sequence[Case], history: Mapping[str, Sequence[CaseHistory]]) -> list[RequestCell]:
     """The columns in which these cases did not pass last time."""
     found: list[RequestCell] = []
