@@ -34,6 +34,36 @@ def passing(project: Path) -> Path:
 ALL = ["costs", "greets", "says sorry"]
 
 
+@pytest.fixture
+def of_one_name(project: Path) -> Path:
+    """Three suites with a provider of their own each, of one name."""
+    for folder, questions in (("a", "ab"), ("b", "cd"), ("c", "e")):
+        (project / folder).mkdir()
+        asked = "".join(
+            f"  - vars: {{q: {q}}}\n    assert: [{{type: contains, value: {q}}}]\n" for q in questions
+        )
+        (project / folder / "promptfooconfig.yaml").write_text(
+            f"prompts: ['{{{{q}}}}']\nproviders: [{{id: echo, config: {{kind: 1}}}}]\ntests:\n{asked}",
+            "utf-8",
+        )
+    (project / "suite.yaml").unlink()
+    return project
+
+
+def test_providers_of_one_name_in_several_suites_are_no_other_ones(cli: Cli, of_one_name: Path) -> None:
+    assert len(ran(cli)) == 5
+    assert "changed since" not in cli("rescore", "last").err
+    assert cli("run", ".", "--changed").code == 5
+
+
+def test_shards_of_suites_whose_providers_have_one_name_are_one_run(cli: Cli, of_one_name: Path) -> None:
+    for number in range(1, 5):
+        cli("run", ".", "--shard", f"{number}/4")
+    merged = cli("merge", *(path.name for path in Store(of_one_name).runs_folder.iterdir()))
+    assert merged.code == 0, merged.err
+    assert cli("run", ".", "--changed").code == 5
+
+
 def test_what_passed_is_left_out_and_that_is_no_success(cli: Cli, passing: Path) -> None:
     assert ran(cli) == ALL
     nothing = cli("run", ".", "--changed")

@@ -11,6 +11,7 @@ from typing import Any
 from tui_eval.agents.base import AgentError
 from tui_eval.config.project import (
     AgentSpec,
+    Config,
     ConfigError,
     rule_for,
 )
@@ -148,7 +149,7 @@ def _as_it_passed(
         return False  # it would not be in time
     asked = provenance_of(newest.judges or newest.run_id)  # a judgement asks no agent
     agents = asked.get("agents")
-    if not isinstance(agents, dict) or mark_then(agents, job.spec) != marks.agent(job.spec):
+    if not isinstance(agents, dict) or mark_then(agents, job, marks.config) != marks.agent(job.spec):
         return False
     files = provenance_of(newest.run_id)
     if not settings.same(job, files.get(judged_under.SETTINGS)):
@@ -162,9 +163,23 @@ def _as_it_passed(
     return all(known.get(path) == mark for path, mark in now.items())
 
 
-def mark_then(agents: Mapping[str, Any], spec: AgentSpec) -> Any:
-    """What a run says that an agent was; runs of earlier versions say it of one entry once, by its name alone."""
-    return agents.get(spec.marked_as, agents.get(spec.name))
+def marked_as(job: Job, config: Config) -> str:
+    """Under which name a run keeps what the agent of a job was. Those that a suite brings along are its own: another
+    suite's, and another shard's, of the same name stand in another folder or are configured otherwise.
+
+    Args:
+        job: One with an agent.
+    """
+    assert job.spec is not None
+    own = format_of(job.format).brings_agents and not job.spec.typed and job.spec.name not in config.agents
+    return f"{job.spec.marked_as} ({job.suite})" if own else job.spec.marked_as
+
+
+def mark_then(agents: Mapping[str, Any], job: Job, config: Config) -> Any:
+    """What a run says that the agent of a job was; runs of earlier versions say it of one entry once, by its name alone."""
+    assert job.spec is not None
+    names = marked_as(job, config), job.spec.marked_as, job.spec.name
+    return next((agents[name] for name in names if name in agents), None)
 
 
 def provenance_in(store: Store) -> Callable[[str], Provenance]:
@@ -200,10 +215,14 @@ def changed_since(
     found: list[str] = []
     agents = _mapping(provenance, "agents")
     told: dict[str, str] = {}
-    for spec in {job.spec.marked_as: job.spec for job in asked if job.spec is not None}.values():
-        before = mark_then(agents, spec)
-        if isinstance(before, dict) and (what := otherwise(before, marks.agent(spec))):
-            told.setdefault(spec.name, what)
+    for job in {marked_as(job, marks.config): job for job in asked if job.spec is not None}.values():
+        before = mark_then(agents, job, marks.config)
+        if (
+            job.spec is not None
+            and isinstance(before, dict)
+            and (what := otherwise(before, marks.agent(job.spec)))
+        ):
+            told.setdefault(job.spec.name, what)
     found += [f"agent {name} ({what})" for name, what in told.items()]
     for path, mark in _mapping(provenance, "files").items():
         if marks.of(marks.root / path) != mark:

@@ -17,7 +17,7 @@ import msgspec
 
 from tui_eval import __version__
 from tui_eval.config.project import Config
-from tui_eval.engine.changed import VerdictSettings
+from tui_eval.engine.changed import VerdictSettings, marked_as
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.plan import Job
 from tui_eval.guard.paths import read_plain
@@ -207,7 +207,7 @@ def _config(repository: _Repository, commit: str) -> str:
 
 def provenance(config: Config, trust: Trust, jobs: list[Job], command: str, masker: Masker) -> dict[str, Any]:
     """JSON-able facts; never fails. Reads git, the agents' files and those that cases name: call it in a thread."""
-    specs = {job.spec.marked_as: job.spec for job in jobs if job.spec is not None}
+    specs = {marked_as(job, config): job.spec for job in jobs if job.spec is not None}
     marks = Fingerprints(config, trust)
     named = marks.of_jobs(jobs)
     files, sets = named or ({}, {})
@@ -227,7 +227,7 @@ def provenance(config: Config, trust: Trust, jobs: list[Job], command: str, mask
 def agents_asked(agents: dict[str, Any], config: Config, trust: Trust, jobs: list[Job]) -> dict[str, Any]:
     """The marks of a run's agents at its end: of one that is another by now nobody knows which of the two has
     answered, so that `--changed` runs its cases. Reads their files: call it in a thread."""
-    specs = {job.spec.marked_as: job.spec for job in jobs if job.spec is not None}
+    specs = {marked_as(job, config): job.spec for job in jobs if job.spec is not None}
     marks = Fingerprints(config, trust)
     return {
         name: {**known, "files": "changed while it ran"}

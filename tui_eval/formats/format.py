@@ -352,6 +352,8 @@ class Format:
         """
         return None
 
+    brings_agents: bool = False
+    """Whether `own_agent` finds any: two suites may have one of the same name, which are others all the same."""
     agent_key: str = "agent"
     """The key of a suite that says who is asked."""
     agent_may_be_chosen: bool = False

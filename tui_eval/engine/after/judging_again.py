@@ -294,7 +294,7 @@ def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
             changed[job.agent] = "no longer configured"
         if job.spec is None or changed.get(job.agent):
             continue
-        known = [then for one in answers if isinstance(then := mark_then(one.asked, job.spec), dict)]
+        known = [then for one in answers if isinstance(then := mark_then(one.asked, job, marks.config), dict)]
         now = marks.agent(job.spec) if known else {}
         changed[job.agent] = next(filter(None, (otherwise(before, now) for before in known)), "")
     named = [f"agent {name} ({what})" for name, what in changed.items() if what]

@@ -207,7 +207,7 @@ def _was_there(agent: str, info: RunInfo) -> bool:
     known = info.provenance.get("agents")
     return isinstance(known, dict) and any(
         name == agent or name.startswith(f"{agent} (") for name in known
-    )  # `AgentSpec.marked_as`
+    )  # `changed.marked_as`
 
 
 def _elsewhere(folder: Path, info: RunInfo) -> str:

@@ -143,6 +143,8 @@ class PromptfooFormat(Format):
         """`providers:` of tui_eval.yaml may stand another agent in for a provider."""
         return super().default_agent(None if name is None else config.providers.get(name, name), config)
 
+    brings_agents = True
+
     def own_agent(self, case: Case, config: Config, env: Any) -> AgentSpec | None:
         """The provider of the case's column, unless an agent stands in for it."""
         from tui_eval import agents
