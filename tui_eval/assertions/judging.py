@@ -13,6 +13,7 @@ from tui_eval import extensions
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.guard.crash_report import leaves
+from tui_eval.guard.text import beginning
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Case, Evidence, Outcome, Verdict
 
@@ -217,9 +218,7 @@ def expected_of(assertion: Assertion) -> Any:
 
 def clip_actual(value: Any) -> Any:
     """Text longer than 2,000 characters cut for the verdict, saying how much is left out."""
-    if isinstance(value, str) and len(value) > ACTUAL_LIMIT:
-        return f"{value[:ACTUAL_LIMIT]}… ({len(value) - ACTUAL_LIMIT:,} more characters)"
-    return value
+    return beginning(value, ACTUAL_LIMIT) if isinstance(value, str) else value
 
 
 # -- What is known of an attempt before its agent is asked: assertions that come to nothing whatever is

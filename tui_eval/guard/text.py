@@ -147,6 +147,15 @@ def clip(text: str, limit: int) -> str:
     return text[: max(limit - 1, 0)] + "…" if limit > 0 else ""
 
 
+def beginning(text: str, limit: int) -> str:
+    """The first `limit` characters of a longer text, and how many more it has; `CUT_OFF` finds these words."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit:,} more characters)"
+
+
+CUT_OFF = re.compile(r"… \((?P<rest>[\d,]{1,15}) more characters\)\Z")
+"""How a text ends of which `beginning` left something out."""
+
+
 _PLAIN_NUMBER = r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?"
 
 

@@ -61,8 +61,7 @@ def write_end(folder: Path) -> bool:
         private.prepare_database(folder / DATABASE)
         with contextlib.closing(sqlite3.connect(folder / DATABASE, timeout=10)) as connection, connection:
             private.refuse_programs(connection)
-            (text,) = connection.execute("SELECT value FROM meta WHERE key = 'info'").fetchone()
-            info = msgspec.json.decode(text, type=RunInfo)
+            info = _info(connection)
             if info.state not in ("running", "paused", "interrupted"):
                 return False
             (last,) = connection.execute(
@@ -71,7 +70,7 @@ def write_end(folder: Path) -> bool:
             info.state, info.paused_at = "finished", None
             info.finished_at = info.finished_at or last
             info.note = "" if info.note == "interrupted" else info.note
-            connection.execute("UPDATE meta SET value = ? WHERE key = 'info'", (encode_json(info).decode(),))
+            _rewrite(connection, info)
     except (OSError, sqlite3.Error, msgspec.MsgspecError) as error:
         raise StoreError(f"{folder}: {error}") from None
     finally:
@@ -110,12 +109,21 @@ def _copied(old: Path, new: Path) -> None:
 
 def _note_return(database: Path, kept: Path) -> None:
     """Take out of a run's note that it is kept there: it is back."""
-    with contextlib.closing(sqlite3.connect(database, timeout=10)) as connection, connection:
-        (text,) = connection.execute("SELECT value FROM meta WHERE key = 'info'").fetchone() or ("",)
-        with contextlib.suppress(msgspec.MsgspecError):
-            info = msgspec.json.decode(text, type=RunInfo)
-            if info.note.endswith(kept_in(kept)):
-                info.note = info.note.removesuffix(kept_in(kept)).rpartition("; ")[0]
-                connection.execute(
-                    "UPDATE meta SET value = ? WHERE key = 'info'", (encode_json(info).decode(),)
-                )
+    with (
+        contextlib.closing(sqlite3.connect(database, timeout=10)) as connection,
+        connection,
+        contextlib.suppress(msgspec.MsgspecError),
+    ):
+        info = _info(connection)
+        if info.note.endswith(kept_in(kept)):
+            info.note = info.note.removesuffix(kept_in(kept)).rpartition("; ")[0]
+            _rewrite(connection, info)
+
+
+def _info(connection: sqlite3.Connection) -> RunInfo:
+    (text,) = connection.execute("SELECT value FROM meta WHERE key = 'info'").fetchone() or ("",)
+    return msgspec.json.decode(text, type=RunInfo)
+
+
+def _rewrite(connection: sqlite3.Connection, info: RunInfo) -> None:
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'info'", (encode_json(info).decode(),))

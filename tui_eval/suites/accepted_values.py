@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tui_eval.guard.text import CUT_OFF
 from tui_eval.model import Attempt, Verdict
 from tui_eval.yaml.yaml_edit import EditError, FoundNode, ValueNotThere, YamlText
 
@@ -94,10 +95,6 @@ def answer_to(attempt: Attempt, verdict: Verdict) -> str:
     return (reply.text if reply is not None else attempt.response_text) or ""
 
 
-_CUT = re.compile(r"… \((?P<rest>[\d,]{1,15}) more characters\)\Z")
-"""How a verdict's record ends where it has the beginning of a long text alone."""
-
-
 def actual_of(verdict: Verdict, attempt: Attempt) -> Any:
     """What a verdict was about, whole.
 
@@ -106,7 +103,7 @@ def actual_of(verdict: Verdict, attempt: Attempt) -> Any:
     """
     said = verdict.actual
     texts = (answer_to(attempt, verdict), *(reply.text or "" for reply in attempt.replies))
-    if not isinstance(said, str) or not _CUT.search(said) or said in texts:
+    if not isinstance(said, str) or not CUT_OFF.search(said) or said in texts:
         return said
     for text in texts:
         if is_recorded(text, said):
@@ -116,7 +113,7 @@ def actual_of(verdict: Verdict, attempt: Attempt) -> Any:
 
 def is_recorded(text: str, recorded: str) -> bool:
     """Whether a text is the one that a verdict's record has, or has the beginning of."""
-    cut = _CUT.search(recorded)
+    cut = CUT_OFF.search(recorded)
     if text == recorded or cut is None:
         return text == recorded
     length = cut.start() + int(cut["rest"].replace(",", "") or 0)
@@ -144,7 +141,7 @@ def new_value(verdict: Verdict, attempt: Attempt) -> Any:
         return (
             attempt.output if attempt.output is not None and not isinstance(verdict.expected, str) else answer
         )
-    if verdict.type in HOLDS and not _CUT.search(str(verdict.expected)):
+    if verdict.type in HOLDS and not CUT_OFF.search(str(verdict.expected)):
         if verdict.type == "starts-with":
             return answer[: max(len(str(verdict.expected)), 1)]
         return nearest(str(verdict.expected), answer)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
+from tui_eval.guard.text import CUT_OFF
 from tui_eval.tui.state.text.lines import Line, Span, cut, one_line, plain
 from tui_eval.tui.state.text.text_difference import alike, difference
 
@@ -17,13 +17,12 @@ MOST = 12
 AROUND = 30
 """Characters of a long line that stand before its first difference."""
 LINES = 2_000
-_CUT = re.compile(r"… \([\d,]+ more characters\)$")
 
 
 def differing_lines(expected: str, actual: str, most: int = MOST) -> Iterator[Line]:
     """Where two texts differ, line by line with the differing characters; in words where only blanks at the
     edges or only capitals do. Nothing where they have too little in common for that to say something."""
-    cut_off = _CUT.search(expected)
+    cut_off = CUT_OFF.search(expected)
     if cut_off is not None:  # the verdict keeps only the beginning of a long text
         expected, actual = expected[: cut_off.start()], actual[: cut_off.start()]
     if expected.strip() == actual.strip():
