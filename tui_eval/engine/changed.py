@@ -337,8 +337,10 @@ class VerdictSettings:
 def _asks_the_cost(assertion: Assertion) -> bool:
     """Whether it may judge by the cost; of code in a file nobody knows."""
     kind = assertion.type.removeprefix("not-")
+    if kind not in _CODE:
+        return kind in ("cost", "webhook")
     told = str(assertion.value)
-    return kind in ("cost", "webhook") or (kind in _CODE and ("cost" in told or "file://" in told))
+    return "cost" in told or "file://" in told
 
 
 def _mapping(kept: Any, name: str) -> Mapping[str, Any]:

@@ -465,8 +465,16 @@ def _listed_files(spec: AgentSpec, base: Path) -> Iterator[Path]:
 
 
 def _case_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:
+    if not _may_name_files(case):
+        return set()
     found = question_files(case, base, root, texts) | verdict_files(case, base, root, texts)
     return set(_with_code(sorted(found)))
+
+
+def _may_name_files(case: Case) -> bool:
+    """Whether anything of a case is as what names a file; of most nothing is, and it is looked at only once."""
+    body = encode_json(case)
+    return b"file://" in body or b"{%" in body or any(_prompt_code(case)) or names_network_file(case.agent)
 
 
 def question_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:

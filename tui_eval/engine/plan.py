@@ -109,7 +109,7 @@ def databases_of(job: Job) -> set[str | None]:
 
 def asks_a_database(case: Case) -> bool:
     """Whether a query is run to judge it."""
-    return any(one.type == "sql" for one in case.asserted)
+    return "sql" in {one.type for one in case.asserted}
 
 
 def tool_databases(spec: AgentSpec) -> Iterator[str | None]:
