@@ -510,6 +510,11 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(error, (StoreError, ConfigError)):
             warn_line(str(error))
             return _EXIT_USAGE
+        if (
+            isinstance(error, PermissionError) and error.filename
+        ):  # in a folder that is another person's alone
+            warn_line(f"{os.fsdecode(error.filename)}: {error.strerror}")
+            return _EXIT_USAGE
         if isinstance(error, FileNotFoundError) and _nowhere():
             warn_line("the current folder does not exist any more: change to one that does (cd)")
             return _EXIT_USAGE

@@ -15,6 +15,7 @@ from tui_eval.agents.promptfoo.promptfoo_env import settled, with_env
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS, SCRIPTS, other_provider
 from tui_eval.config.config_values import chosen_address
 from tui_eval.config.project import AgentSpec, Config, ConfigError, masker, refused_agent
+from tui_eval.guard.paths import no_file
 from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.spelling import close_to
 from tui_eval.model_ids import OLLAMA_URL, PROVIDERS, agent_of, model_id
@@ -79,8 +80,8 @@ def _meant(text: str, config: Config, here: str, said: str) -> AgentSpec:
     if (wrong := refused_agent(config, text)) is not None:
         raise ConfigError(f"{said}{text}: {wrong}")
     if match := re.fullmatch(_FUNCTION, text):
-        if not (Path(here) / match["file"]).is_file():
-            raise ConfigError(f"{said}{text}: there is no file {match['file']}")
+        if not os.path.isfile(file := Path(here, match["file"])):
+            raise ConfigError(f"{said}{text}: {no_file(file, match['file'])}")
         return AgentSpec(text, "python", {"function": text}, base=here, typed=True)
     if re.match(r"(?i)https?://", text) and not re.match(r"(?i)https?://[^/\s]", text):
         raise ConfigError(f"{said}{text}: names no host, as http://localhost:9000/chat does")

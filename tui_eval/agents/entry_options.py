@@ -12,6 +12,7 @@ from typing import Any
 from tui_eval.agents.base import Services
 from tui_eval.config.config_values import destination, is_loopback, is_own_host
 from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.guard.paths import no_file
 
 _OWN_HERE = frozenset({"nao", "ollama"})
 """Types of agents whose server has this machine for its usual place."""
@@ -114,8 +115,8 @@ class Options:
                 raise self.error(key, f"there is no module {file}")
             file = found
         path = self.path(file.removeprefix("file://"), key)
-        if not path.is_file():
-            raise self.error(key, f"there is no file {path}")
+        if not os.path.isfile(path):
+            raise self.error(key, no_file(path, path))
         return path, function
 
     def _of(self, key: str, kind: type, default: Any) -> Any:

@@ -14,6 +14,7 @@ from tui_eval.engine import grader_choice
 from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of
+from tui_eval.guard.paths import no_file
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Assertion, Case, Problem, Suite
@@ -116,12 +117,12 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
         file = named.rpartition(":")[0] if spec.type == "python" and ":" in named else named
         file = file.removeprefix("file://")
         path = Path(spec.base or config.root) / file
-        if file and (os.sep in file or "." in file) and not path.is_file():
-            return fault(f"there is no file {file}", "mend its path", option or "", True)
+        if file and (os.sep in file or "." in file) and not os.path.isfile(path):
+            return fault(no_file(path, file), "mend its path", option or "", True)
     folder = spec.options.get("cwd") if spec.type == "command" else None
     if isinstance(folder, str) and "${" not in folder:
         place = Path(spec.base or config.root) / folder
-        if not place.is_dir():
+        if not os.path.isdir(place):
             return fault(f"there is no folder {folder}", "mend its path", "cwd", True)
     try:
         filled = configuration.fill(spec, trust)
@@ -207,7 +208,7 @@ def _databases(config: Config) -> Iterator[Problem]:
     """A note for each configured database whose file is not there."""
     for spec in config.databases.values():
         local = spec.type in ("duckdb", "sqlite", "files") and spec.path and "${" not in spec.path
-        if local and spec.path != ":memory:" and not (config.root / spec.path).exists():
+        if local and spec.path != ":memory:" and not os.path.exists(config.root / spec.path):
             place = declared_in(spec, config)
             message = f"there is no {spec.path}: expected SQL cannot be tried here"
             yield Problem(place, spec.line, f"databases.{spec.name}", message, "mend its path", level="note")
@@ -272,7 +273,7 @@ def _scripts(loaded: Sequence[Suite], config: Config) -> Iterator[Problem]:
         form = format_of(suite.format)
         for case in suite.cases:
             for found in form.scripts(case, config):
-                if found[0].is_file():
+                if os.path.isfile(found[0]):
                     files.setdefault(found, case)
     if not files:
         return

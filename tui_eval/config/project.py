@@ -88,10 +88,10 @@ def find_root(
         return file.parent, file
     start = common_folder(paths)
     for folder in (start, *start.parents):
-        if (folder / CONFIG_NAME).is_file():
+        if os.path.isfile(folder / CONFIG_NAME):
             return folder, folder / CONFIG_NAME
     for folder in (start, *start.parents):
-        if (folder / ".git").exists():
+        if os.path.exists(folder / ".git"):
             return folder, None
     return Path.cwd(), None
 
@@ -101,7 +101,7 @@ def common_folder(paths: Sequence[str | Path]) -> Path:
     folders = []
     for path in paths or (".",):
         absolute = Path(os.path.abspath(path))
-        folders.append(absolute if absolute.is_dir() else absolute.parent)
+        folders.append(absolute if os.path.isdir(absolute) else absolute.parent)
     return Path(os.path.commonpath(folders))
 
 
@@ -149,7 +149,7 @@ def _nao_project(start: Path, root: Path) -> tuple[NaoProject | None, list[Probl
         if leads_out(root if below else folder, file):
             what = "a link that leaves the project is not followed"
             return None, [Problem(os.path.relpath(file, root), 0, "", what, "put the file itself there")]
-        if file.is_file():
+        if os.path.isfile(file):
             from tui_eval.config import nao_config  # imported late: most projects have none
 
             return nao_config.read(file, os.path.relpath(file, root))
@@ -352,7 +352,12 @@ def state_dir(root: Path) -> Path:
     written or a link stands in its place, one of its own under the user's state folder (the caller then says so). It is
     not made here."""
     folder = root / ".tui-eval"
-    if not kept_by_link(root) and _can_be_written(folder if folder.exists() else root):
+    place = next(one for one in (folder / "runs", folder, root) if os.path.exists(one) or one == root)
+    if (
+        not kept_by_link(root)
+        and _can_be_written(place)
+        and (place != folder / "runs" or _can_be_written(folder))
+    ):
         return folder
     return _persons_dir(root)
 
@@ -371,8 +376,16 @@ def closed_to_us(root: Path) -> Path | None:
     """The folder of a root's runs where it is there and another person's alone: of these nobody knows anything."""
     if kept_by_link(root):
         return None
-    folders = (root / ".tui-eval", root / ".tui-eval" / "runs")
-    return next((one for one in folders if os.path.lexists(one) and not _can_be_read(one)), None)
+    runs = root / ".tui-eval" / "runs"
+    closed = next(
+        (one for one in (runs.parent, runs) if os.path.lexists(one) and not _can_be_read(one)), None
+    )
+    if closed is not None or not os.path.isdir(runs):
+        return closed
+    with suppress(OSError), os.scandir(runs) as entries:  # root's among a person's, of a container
+        names = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
+        return next((runs / name for name in reversed(names) if not _can_be_read(runs / name)), None)
+    return None
 
 
 def _can_be_read(folder: Path) -> bool:

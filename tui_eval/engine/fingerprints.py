@@ -283,12 +283,12 @@ class Fingerprints:
             with contextlib.suppress(ConfigError, NeedsTrust):
                 spec = database(self.config, spec.name, self._asking())
         place = self.root / spec.path
-        if place.is_dir():
+        if os.path.isdir(place):
             yield from _files_in(place)
             return
         # What was written last may stand beside the file still.
         for file in (place, *(place.with_name(place.name + end) for end in ("-wal", ".wal"))):
-            if file.is_file():
+            if os.path.isfile(file):
                 yield file
 
     def read_by(self, jobs: Sequence[Job]) -> Iterator[Path]:
@@ -461,7 +461,7 @@ def _listed_files(spec: AgentSpec, base: Path) -> Iterator[Path]:
     """Those of `files:` with what lies in its folders."""
     for name in spec.files:
         place = base / name
-        yield from _files_in(place) if place.is_dir() else [place] if place.is_file() else []
+        yield from _files_in(place) if os.path.isdir(place) else [place] if os.path.isfile(place) else []
 
 
 def _case_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:

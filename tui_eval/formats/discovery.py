@@ -10,6 +10,7 @@ A file named outright must be a suite.
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -254,7 +255,8 @@ def _walk(folder: Path, root: Path, problems: list[Problem], looked: Looked | No
                     what, cure = "cannot be read: it is no ordinary file", "rename or remove it"
                     problems.append(Problem(_shown(entry.path, root), 0, "", what, cure))
             except OSError as error:
-                if entry.is_symlink() and _could_be(name):  # in a circle, or into a folder that is closed
+                # In a circle, or into a folder that is closed; or in one whose names alone can be read.
+                if (entry.is_symlink() or error.errno == errno.EACCES) and _could_be(name):
                     what = f"cannot be read: {error.strerror}"
                     problems.append(Problem(_shown(entry.path, root), 0, "", what))
 

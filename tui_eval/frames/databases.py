@@ -117,8 +117,12 @@ def _existing(database: DatabaseSpec) -> Path:
     if not database.path:
         raise BadDatabase(f"database {database.name!r} has no path")
     path = Path(database.path)
-    if not path.exists():
-        raise BadDatabase(f"database {database.name!r}: there is no {path}")
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadDatabase(f"database {database.name!r}: there is no {path}") from None
+    except OSError as error:
+        raise BadDatabase(f"database {database.name!r}: {path}: {error.strerror}") from None
     if not path.is_file() and not path.is_dir():
         raise BadDatabase(f"database {database.name!r}: {path} is no ordinary file (a pipe or a device)")
     return path

@@ -84,6 +84,17 @@ def leads_out(root: Path, path: Path) -> bool:
         return True
 
 
+def no_file(path: Path, named: str | Path) -> str:
+    """That there is no file at a path, by the name that a person gave it; nobody knows of what lies in a closed folder."""
+    try:
+        os.stat(path)
+    except PermissionError as error:
+        return f"{named} cannot be read: {error.strerror}"
+    except (OSError, ValueError):
+        pass
+    return f"there is no file {named}"
+
+
 def resolve(path: str | Path, base: Path) -> Path:
     """The path absolute and with links followed.
 

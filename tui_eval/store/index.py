@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import time
 from array import array
@@ -643,7 +644,7 @@ def _with_those_before(
     together = family(links, info.id)
     before = [store.folder_of(name) for name in together[: together.index(info.id)]]
     found: dict[Column, dict[str, CaseSummary]] = {}
-    for summary in load_together([*(one for one in before if (one / DATABASE).is_file()), folder]):
+    for summary in load_together([*(one for one in before if os.path.isfile(one / DATABASE)), folder]):
         found.setdefault(Column(summary.agent, summary.model or ""), {})[summary.case_id] = summary
     return found
 
@@ -675,7 +676,7 @@ def _values(
     judged_by = compat_of(info)
     # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
     part = bool(info.linked_to or info.stepped)
-    judged_here = bool(info.linked_to) and (store.folder_of(str(info.linked_to)) / DATABASE).is_file()
+    judged_here = bool(info.linked_to) and os.path.isfile(store.folder_of(str(info.linked_to)) / DATABASE)
     open_cases: set[str] = set()
     case_ids: set[str] = set()
     named: list[StoredCase] = []

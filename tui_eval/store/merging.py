@@ -457,7 +457,7 @@ def runs_under(folder: Path) -> list[Path]:
     while waiting and looked < _MOST_FOLDERS:
         place, depth = waiting.pop()
         looked += 1
-        if (place / "run.db").is_file():
+        if os.path.isfile(place / "run.db"):
             found.append(place)
             continue
         if depth == _DEPTH:

@@ -100,7 +100,7 @@ class Store:
         own = self.runs_folder / run_id
         if len(self.places) == 1 and run_id not in GUESTS:
             return own
-        there = (one for place in self.places if (one := place / run_id).is_dir())
+        there = (one for place in self.places if os.path.isdir(one := place / run_id))
         return next(there, GUESTS.get(run_id, own))
 
     def holds(self, folder: Path) -> bool:
@@ -149,7 +149,9 @@ class Store:
                     if not one.is_symlink():
                         found.setdefault(one.name, place / one.name)
         for name in sorted(found, reverse=True):
-            if (found[name] / DATABASE).is_file():
+            if os.path.isfile(
+                found[name] / DATABASE
+            ):  # that of another person alone (root's, in a container) is closed
                 yield found[name]
 
     def next_run(self) -> tuple[str, float]:
@@ -379,7 +381,7 @@ def moved_to(folder: Path) -> Path | None:
             return None
         target = Path(json.loads(said)["moved"])
         known = target in rescue_folders(folder) and target != folder
-        return target if known and (target / DATABASE).is_file() else None
+        return target if known and os.path.isfile(target / DATABASE) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -437,7 +439,7 @@ def holds_runs(folder: Path) -> bool:
 
 
 def _is_run(folder: Path) -> bool:
-    return (folder / DATABASE).is_file()
+    return os.path.isfile(folder / DATABASE)
 
 
 def _holds_little_else(folder: Path) -> bool:
@@ -464,7 +466,7 @@ def projects_in(folder: Path) -> Iterator[Path]:
 def _is_project(folder: Path) -> bool:
     """Whether a folder is configured, or has runs of its own beside other things: whether suites are among these knows
     who reads them."""
-    if (folder / CONFIG_NAME).is_file():
+    if os.path.isfile(folder / CONFIG_NAME):
         return True
     return any(map(_is_run, _folders(folder / STATE / "runs"))) and not _is_bare(folder)
 

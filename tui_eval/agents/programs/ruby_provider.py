@@ -22,6 +22,7 @@ from tui_eval.agents.promptfoo.provider_response import (
 )
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Note
+from tui_eval.guard.paths import no_file
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import script
 
@@ -55,8 +56,8 @@ class RubyAgent(Agent):
         services.trust.require(script(Path(spec.base or services.root) / match["path"], services.root))
         self.file = options.path(match["path"], "file")
         self.function = match["function"] or "call_api"
-        if not self.file.is_file():
-            raise ConfigError(f"provider {spec.name}: there is no file {match['path']}")
+        if not os.path.isfile(self.file):
+            raise ConfigError(f"provider {spec.name}: {no_file(self.file, match['path'])}")
         self.options = provider_options(spec, services.root)
         named = options.mapping("config").get("rubyExecutable") or os.environ.get("PROMPTFOO_RUBY")
         found = shutil.which(str(named or "ruby"))

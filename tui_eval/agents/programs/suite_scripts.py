@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.loose_json import one_line
-from tui_eval.guard.paths import confine
+from tui_eval.guard.paths import confine, no_file
 from tui_eval.guard.trust import inline_in_node, script
 from tui_eval.javascript.values import is_undefined
 
@@ -181,8 +182,8 @@ class Scripts:
             path = confine(self.services.root, match["path"], self.services.trust, self.base)
         except (OSError, ValueError) as error:
             raise AgentError(f"{what}: {match['path']}: {error}", code="bad-setting") from None
-        if not path.is_file() or path.stat().st_size > _LARGEST:
-            raise AgentError(f"{what}: there is no file {match['path']}", code="bad-setting")
+        if not os.path.isfile(path) or path.stat().st_size > _LARGEST:
+            raise AgentError(f"{what}: {no_file(path, match['path'])}", code="bad-setting")
         return path, match["function"]
 
     async def _call_python(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -105,7 +106,7 @@ def resume(
     config = load([root], request.config_file, root=root)
     check_limits(config)
     its_own = any(
-        (config.root / suite).exists() for suite in dict.fromkeys(row.suite for row in rows.values())
+        os.path.exists(config.root / suite) for suite in dict.fromkeys(row.suite for row in rows.values())
     )
     if config.file is None and not its_own:
         raise SelectionError(

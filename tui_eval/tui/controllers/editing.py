@@ -41,7 +41,7 @@ class EditController:
         if path is None:
             self._notices.say("put the cursor on a case, a suite or a problem first")
             return
-        if not (self.state.root / path).exists():  # an editor would begin an empty one under its name
+        if not os.path.exists(self.state.root / path):  # an editor would begin an empty one under its name
             self._notices.problem(f"{path} is not there any more")
             return
         suites = [suite for suite in self.state.suites if suite.path == path]

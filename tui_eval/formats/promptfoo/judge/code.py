@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import os
 import re
 import textwrap
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,7 +31,7 @@ from tui_eval.formats.promptfoo.judge.script_results import (
 )
 from tui_eval.formats.promptfoo.judge.spans import trace_of
 from tui_eval.guard import figures
-from tui_eval.guard.paths import confine
+from tui_eval.guard.paths import confine, no_file
 from tui_eval.guard.trust import inline, inline_in_node, script
 from tui_eval.javascript import values as js
 from tui_eval.javascript.inline import better_in_node, inline_folder, needs_node
@@ -508,8 +509,8 @@ def check_code(assertion: Assertion, evidence: JudgeInput) -> None:
             path = confine(services.root, match[1], services.trust, services.base)
         except (OSError, ValueError) as error:
             raise CannotJudge(f"{assertion.type}: {error}") from None
-        if not path.is_file():
-            raise CannotJudge(f"{assertion.type}: there is no file {match[1]}")
+        if not os.path.isfile(path):
+            raise CannotJudge(f"{assertion.type}: {no_file(path, match[1])}")
         if path.suffix in (".py", ".rb"):
             services.trust.require(script(path, services.root))
     elif kind in ("python", "ruby") and not value.startswith("file://"):
