@@ -172,6 +172,22 @@ def test_one_trace_takes_only_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(long.spans), long.left_out) == (1, 4)
 
 
+def test_a_span_that_is_sent_once_more_is_one() -> None:
+    arriving, sent = Arriving("t"), TraceSpan("a", "x", start=1.0, end=2.0)
+    for span in (
+        sent,
+        TraceSpan("b", "x", start=1.0, end=2.0),
+        sent,
+        TraceSpan("a", "x", start=3.0, end=4.0),
+    ):
+        arriving.add(span)
+    assert [(span.span_id, span.start) for span in arriving.spans] == [("a", 1.0), ("b", 1.0), ("a", 3.0)]
+    timeless = Arriving("t")
+    for _ in range(2):  # ids that somebody wrote by hand are often one
+        timeless.add(TraceSpan("a", "x"))
+    assert len(timeless.spans) == 2
+
+
 @pytest.mark.real
 async def test_what_arrives_at_once_is_all_kept(listener: SpanListener, client: httpx.AsyncClient) -> None:
     ids = [f"{number:032x}" for number in range(1, 41)]

@@ -81,6 +81,16 @@ def test_a_span_of_json() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("STATUS_CODE_ERROR", 2), ("STATUS_CODE_OK", 1), ("STATUS_CODE_UNSET", 0), ("oops", None), (True, None)],
+)
+def test_enumerations_by_their_names(code: Any, status: int | None) -> None:
+    span = only(spans_of_json(body(kind="SPAN_KIND_CLIENT", status={"code": code})))
+    assert span.status == status
+    assert (span.attributes["otel.span.kind"], span.attributes["otel.span.kind_code"]) == ("client", 3)
+
+
 def test_protobuf_gives_the_same() -> None:
     request = ExportTraceServiceRequest()
     spans = request.resource_spans.add()

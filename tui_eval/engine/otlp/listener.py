@@ -12,7 +12,7 @@ import binascii
 import errno
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 EXTRA = adding("otlp")
 _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
 _KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
+_CODES = ("unset", "ok", "error")
 _DEEPEST = 20
 
 
@@ -91,16 +92,16 @@ def _spans(request: dict[str, Any]) -> Iterator[tuple[str, TraceSpan]]:
 
 
 def _span(given: dict[str, Any], span_id: str, resource: dict[str, Any], scope: dict[str, Any]) -> TraceSpan:
-    kind = given.get("kind")
+    kind = _numbered(given.get("kind"), "SPAN_KIND_", _KINDS)
     attributes = {**resource, **_attributes(given.get("attributes"))}
     for key, value in (("otel.scope.name", scope.get("name")), ("otel.scope.version", scope.get("version"))):
         if isinstance(value, str):
             attributes[key] = value
-    if isinstance(kind, int) and not isinstance(kind, bool) and 0 <= kind < len(_KINDS):
+    if kind is not None and kind < len(_KINDS):
         attributes["otel.span.kind"] = _KINDS[kind]
         attributes["otel.span.kind_code"] = kind
     status = _mapping(given.get("status"))
-    code, message, name = status.get("code"), status.get("message"), given.get("name")
+    message, name = status.get("message"), given.get("name")
     return TraceSpan(
         span_id=span_id,
         name=name if isinstance(name, str) else "",
@@ -108,9 +109,18 @@ def _span(given: dict[str, Any], span_id: str, resource: dict[str, Any], scope: 
         start=_milliseconds(given.get("startTimeUnixNano")),
         end=_milliseconds(given.get("endTimeUnixNano")),
         attributes=attributes,
-        status=code if isinstance(code, int) and not isinstance(code, bool) and 0 <= code < 600 else None,
+        status=_numbered(status.get("code"), "STATUS_CODE_", _CODES),
         message=message if isinstance(message, str) and message else None,
     )
+
+
+def _numbered(value: Any, prefix: str, names: Sequence[str]) -> int | None:
+    """A member of an enumeration. OTLP has its number; what writes protobuf as JSON by protobuf's own rules has its name,
+    `STATUS_CODE_ERROR`: an error that is not read passes for none."""
+    if isinstance(value, str):
+        name = value.removeprefix(prefix).lower()
+        return names.index(name) if name in names else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 600 else None
 
 
 def _id(value: Any, digits: int) -> str | None:
@@ -215,15 +225,22 @@ class Arriving:
         self.spans: list[TraceSpan] = []
         self.left_out = 0
         self._bytes = 0
+        self._known: set[tuple[str, str, float, float | None]] = set()
 
     def add(self, span: TraceSpan) -> None:
-        """Keep a span, as far as there is room."""
+        """Keep a span, as far as there is room. One that is sent once more (an exporter that has not heard in time that it
+        arrived) is one; those that say no time are told apart by nothing."""
+        mark = None if span.start is None else (span.span_id, span.name, span.start, span.end)
+        if mark in self._known:
+            return
         size = len(_encoder.encode(span.attributes)) + len(span.name)
         if len(self.spans) >= MOST_SPANS or self._bytes + size > MOST_BYTES:
             self.left_out += 1
             return
         self._bytes += size
         self.spans.append(span)
+        if mark is not None:
+            self._known.add(mark)
 
 
 class SpanListener:
