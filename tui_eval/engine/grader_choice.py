@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,15 @@ def graders_named(case: Case) -> Iterator[Any]:
     form = format_of(case.format)
     found = (form.case_grader(case), *(form.named_grader(one, case) for one in case.asserted))
     return (one for one in found if one is not None)
+
+
+def graders_of(job: Job, config: Config, typed: str | None = None) -> Iterator[AgentSpec]:
+    """The models that may be asked to judge a job, as far as they are known; `typed` as in `judge_of`."""
+    if not asks_a_judge(job.case):
+        return
+    for named in graders_named(job.case):
+        with suppress(NoGrader):
+            yield suites_own(named, config, job.base, job.settings.get("env"))
+    with suppress(ConfigError):
+        if (judge := judge_of(job.judge, config, typed) or default_of(job, config)) is not None:
+            yield judge

@@ -27,6 +27,7 @@ from tui_eval.engine import plan
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places import ray_driver, ray_place, ray_worker
 from tui_eval.engine.places import ray_messages as messages
+from tui_eval.engine.places.chosen_place import what_runs_here
 from tui_eval.engine.places.ray_driver import NoCluster
 from tui_eval.engine.places.ray_place import RayPlace, check_size, packed_project
 from tui_eval.engine.places.ray_worker import OwnFiles, RayWorker, WorkerStart
@@ -34,6 +35,7 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust, fingerprint
+from tui_eval.store.answer_cache import AnswerCache
 from tui_eval.store.reader import RunReader
 from tui_eval.store.writer import RunWriter
 
@@ -1077,18 +1079,18 @@ def test_a_connection_that_ends_is_told_in_a_persons_words(
         "[2026-11-27 18:04:11,802 E 29983 30034] rpc_client.h:204: Failed to connect to GCS within 60 s. "
         "See https://docs.ray.io/en/master/ray-observability\n"
     )
-    assert ray_place.why_ended(code, address, bool(nodes), log) == told
+    assert ray_driver.why_ended(code, address, bool(nodes), log) == told
     if not nodes:
         with log.open("a") as more:
             more.write(
                 "*** StackTrace Information ***\n/x/_raylet.so(+0x129) [0x7f] ray::RayLog::~RayLog()\n"
             )
-        assert ray_place.why_ended(code, address, False, log) == told
+        assert ray_driver.why_ended(code, address, False, log) == told
         log.write_text(
             "Traceback (most recent call last):\n  File 'x'\nModuleNotFoundError: No module named 'ray'\n"
         )
         raised = "there is no connection: ModuleNotFoundError: No module named 'ray'"
-        assert ray_place.why_ended(code, address, False, log) == raised
+        assert ray_driver.why_ended(code, address, False, log) == raised
 
 
 @pytest.mark.parametrize("on", ["ray:10", "here:2", "host:0", "ray://host:99999"])
@@ -1101,3 +1103,34 @@ def test_what_is_no_place_says_what_is_expected(on: str) -> None:
 def test_hosts_with_ports_are_places() -> None:
     for on in ("here", "ray", "ray://ray:10001", "10.0.0.4:6379", "[::1]:6379"):
         assert where(on) == on
+
+
+_JUDGED = """
+prompts: ["{{q}}"]
+providers: [echo]
+tests:
+  - {vars: {q: one}, assert: [{type: llm-rubric, value: polite}]}
+  - {vars: {q: two}, assert: [{type: contains, value: two}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("judge", "anew", "here"),
+    [
+        ("", False, [None, None]),
+        (", cache: true", False, ["attempts with answers that are kept", None]),
+        ("", True, ["attempts with answers that are kept"] * 2),
+    ],
+)
+def test_what_has_kept_answers_or_replaces_them_is_asked_where_these_are(
+    tmp_path: Path, judge: str, anew: bool, here: list[str | None]
+) -> None:
+    """Judges' answers too: on Ray each was asked, and paid, again, and `--failed` left the answer that was kept as it was."""
+    (tmp_path / "tui_eval.yaml").write_text(
+        f"judge: {{type: openai, model: m, base_url: 'http://127.0.0.1:9/v1'{judge}}}\n"
+    )
+    (tmp_path / "promptfooconfig.yaml").write_text(_JUDGED)
+    with closing(AnswerCache(tmp_path)) as cache:
+        cache.put(b"key", b"{}")
+    run = prepare(RunRequest(paths=[str(tmp_path)], trust=True, anew=anew))
+    assert [what_runs_here(job, run.environment) for job in run.jobs] == here

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tui_eval.config.config_schema import Wrong, where
-from tui_eval.config.project import Config, ConfigError
+from tui_eval.config.project import AgentSpec, Config, ConfigError
+from tui_eval.engine.grader_choice import graders_of
+from tui_eval.formats import format_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 
 if TYPE_CHECKING:
@@ -96,3 +98,23 @@ def place_name(request: RunRequest, config: Config) -> str:
     """Where a run goes: `here`, `ray` or an address. A person steps here, and what rests on recorded answers is here."""
     here = request.step or request.rescores or request.continue_from is not None
     return "here" if here else request.on or config.run.on
+
+
+def what_runs_here(job: Job, context: RunContext) -> str | None:
+    """What is executed on the engine's machine though the run goes elsewhere, of which a job is a part: what rests on
+    files of the engine's own (recorded answers, the cache of answers), on one process for the whole run (hooks), or on a
+    port that agents are given (traces). Empty: it is nothing worth a word; None: the job goes elsewhere."""
+    spec, form = job.spec, format_of(job.format)
+    if spec is None or job.problem or job.recorded is not None or spec.type == "replay":
+        return ""
+    if (answers := context.answers) is not None and any(map(answers.concern, _asked_for(job, spec, context))):
+        return "attempts with answers that are kept"
+    if context.hooks is not None and any(True for _ in form.hook_files(job.settings)):
+        return "suites with hooks"
+    return "cases that ask for traces" if form.asks_for_traces(job.case, job.settings) else None
+
+
+def _asked_for(job: Job, spec: AgentSpec, context: RunContext) -> Iterator[AgentSpec]:
+    """Its agent, and who may judge it: one of them may have kept answers where the other has none."""
+    yield spec
+    yield from graders_of(job, context.config, context.typed_judge)

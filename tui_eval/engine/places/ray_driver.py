@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from tui_eval import __version__
@@ -384,6 +385,32 @@ def why_not(error: Exception, of_ray: type[Exception]) -> str:
 
 
 _TELLING = re.compile(r"(?:[\w.]*(?:Error|Exception): |Failed to )")
+
+
+def why_ended(code: int, address: str, connected: bool, log: Path) -> str:
+    """What it means that the process with the connection has ended without a word: Ray ends it with its head."""
+    if code < 0:
+        return f"the connection has ended (code {code})"
+    if connected:
+        return f"the cluster at {address} is gone" if address else "Ray on this machine has ended"
+    if said := _raised(log):
+        return f"there is no connection: {said}"
+    if address:
+        return f"there is no connection: the cluster at {address} went away while it was made (code {code})"
+    return f"Ray has ended on this machine before there was a connection (code {code})"
+
+
+def _raised(log: Path) -> str:
+    """What Python raised where the process ended by that. Ray's own lines, and the frames of its crashes, tell a person
+    nothing."""
+    with suppress(OSError):
+        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        if lines and _RAISED.match(lines[-1]):
+            return clip(lines[-1].partition(" See https://")[0], 300)
+    return ""
+
+
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b")
 
 
 def _line(error: BaseException) -> str:

@@ -27,15 +27,15 @@ from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost
+from tui_eval.engine.places.chosen_place import what_runs_here
 from tui_eval.engine.places.here import Here
+from tui_eval.engine.places.ray_driver import why_ended
 from tui_eval.engine.places.ray_messages import LoggedEvent, events_of
 from tui_eval.extras import adding
-from tui_eval.formats import format_of
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.spelling import some_of
-from tui_eval.guard.text import clip
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt
 from tui_eval.slow_imports import hide_in
@@ -45,7 +45,6 @@ from tui_eval.store.writer import Packed
 
 if TYPE_CHECKING:
     from tui_eval.engine.places.ray_worker import SentTicket
-    from tui_eval.engine.plan import Job
     from tui_eval.engine.run_context import RunContext
     from tui_eval.engine.schedule import Ticket
     from tui_eval.store.writer import RunWriter
@@ -70,7 +69,6 @@ _NAMED = 5
 """Files that are left out which are named."""
 _LARGE = 1 << 20
 _FRAME = re.compile(rf"{FOLDER}/(\d+)-(?:expected|actual)\.parquet")
-_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b")
 _TOLD = frozenset({"started", "limit", "turn", "retrying", "waits", "running_again", "progress", "live"})
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -261,26 +259,15 @@ class RayPlace:
 
     async def attempt(self, ticket: Ticket, ends: float | None, left: dict[int, Attempt]) -> Made:
         """See `AttemptPlace`."""
-        if self._belongs_here(ticket.job):
+        what = what_runs_here(ticket.job, self._environment)
+        if what is not None:
+            if what:
+                self._environment.say_once(f"ray: {what} run on this machine")
             return await self._here.attempt(ticket, ends, left)
         made = _explained(await self._far(ticket, ends, left), self.left_out)
         job, attempt = ticket.job, made.attempt
         self._environment.memory.remember(job.case, job.agent, job.model, attempt)
         return made
-
-    def _belongs_here(self, job: Job) -> bool:
-        """What rests on files of the engine's own (recorded answers, the cache of answers), on one process for the
-        whole run (hooks), or on a port that agents are given (traces)."""
-        context, spec, form = self._environment, job.spec, format_of(job.format)
-        return (
-            spec is None
-            or bool(job.problem)
-            or job.recorded is not None
-            or spec.type == "replay"
-            or (context.answers is not None and context.answers.of(spec))
-            or (context.hooks is not None and any(True for _ in form.hook_files(job.settings)))
-            or form.asks_for_traces(job.case, job.settings)
-        )
 
     async def _far(self, ticket: Ticket, ends: float | None, left: dict[int, Attempt]) -> Made:
         """Given to a worker, and to another one where that is lost; not to more than `GIVEN_BACK` others."""
@@ -564,29 +551,6 @@ async def _made_in_turn(future: asyncio.Future[Made], body: bytes, mark: str) ->
     made = await in_turn(partial(_made, body, mark))
     if not future.done():
         future.set_result(made)
-
-
-def why_ended(code: int, address: str, connected: bool, log: Path) -> str:
-    """What it means that the process with the connection has ended without a word: Ray ends it with its head."""
-    if code < 0:
-        return f"the connection has ended (code {code})"
-    if connected:
-        return f"the cluster at {address} is gone" if address else "Ray on this machine has ended"
-    if said := _raised(log):
-        return f"there is no connection: {said}"
-    if address:
-        return f"there is no connection: the cluster at {address} went away while it was made (code {code})"
-    return f"Ray has ended on this machine before there was a connection (code {code})"
-
-
-def _raised(log: Path) -> str:
-    """What Python raised where the process ended by that. Ray's own lines, and the frames of its crashes, tell a person
-    nothing."""
-    with contextlib.suppress(OSError):
-        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-        if lines and _RAISED.match(lines[-1]):
-            return clip(lines[-1].partition(" See https://")[0], 300)
-    return ""
 
 
 def _head(silent: float) -> str:
