@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
 from pathlib import Path
 
 import msgspec
@@ -185,6 +188,65 @@ def test_hostile_texts_read_back_as_they_were(tmp_path: Path, form: str) -> None
         assert one.vars == {"message": "{% raw %}" + HOSTILE + "{% endraw %}"}
     else:
         assert one.turns[0].text == HOSTILE
+
+
+def test_a_file_that_is_changed_stays_what_it_is_beside_its_text(tmp_path: Path) -> None:
+    """Its other names kept the old text, and what root changed in a container was root's from then on."""
+    path, other = tmp_path / "suite.yaml", tmp_path / "other.yaml"
+    path.write_text("old")
+    os.link(path, other)
+    replace_file(path, "old", "new")
+    assert other.read_text() == "new" and other.samefile(path)
+    other.unlink()
+    path.chmod(0o640)
+    with contextlib.suppress(OSError):  # some disks have none
+        os.setxattr(path, "user.note", b"mine")
+    with contextlib.suppress(PermissionError):  # another owner, of root's
+        os.chown(path, 12345, 12346)
+    before = path.stat(), os.listxattr(path)
+    replace_file(path, "new", "newer")
+    after = path.stat(), os.listxattr(path)
+    assert path.read_text() == "newer" and after[1] == before[1]
+    assert (after[0].st_uid, after[0].st_gid) == (before[0].st_uid, before[0].st_gid)
+    assert after[0].st_mode == before[0].st_mode and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_no_other_can_take_the_place_of_is_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is mounted by itself into a container; a name of 255 bytes has no room for more."""
+
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, "busy")
+
+    path = tmp_path / f"{'x' * 250}.yaml"
+    path.write_text("old")
+    replace_file(path, "old", "new")
+    assert path.read_text() == "new"
+    monkeypatch.setattr(os, "replace", busy)
+    replace_file(path, "new", "newer")
+    assert path.read_text() == "newer" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_a_file_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "suite.yaml"
+    path.write_text("old")
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(EditError, match="No space left"):
+        replace_file(path, "old", "new")
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_read_only_is_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text("old")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write anything
+    with pytest.raises(EditError, match=r"suite\.yaml is read-only"):
+        replace_file(path, "old", "new")
+    assert path.read_text() == "old"
 
 
 def test_an_existing_file_is_never_written_over(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ is. What cannot be changed without guessing is said in `unable` instead.
 from __future__ import annotations
 
 import difflib
+import errno
 import io
 import os
 import re
@@ -232,11 +233,12 @@ def write(proposal: Proposal) -> None:
 
 
 def replace_file(path: Path, old: str | None, new: str) -> None:
-    """Write a file in one step, its mode kept. `old` is the text it must still have (None: it must not
-    exist).
+    """Write a file in one step, its mode, owner, group and attributes kept; one that cannot be put in another's place with
+    all of these (it has several names, is mounted by itself, lies in a folder that is closed) is written as it is. `old` is
+    the text it must still have (None: it must not exist).
 
     Raises:
-        EditError: it has another text by now, exists already, or cannot be written.
+        EditError: it has another text by now, exists already, is read-only, or cannot be written.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -247,20 +249,50 @@ def replace_file(path: Path, old: str | None, new: str) -> None:
             return
         if target.read_bytes() != old.encode("utf-8"):
             raise EditError(f"{path.name} has changed meanwhile: look at the change again")
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(new)
-            os.chmod(temporary, target.stat().st_mode & 0o7777)
-            os.replace(temporary, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        if not os.access(target, os.W_OK):
+            raise EditError(f"{path.name} is read-only")
+        if not _put_in_place(target, new):
+            _write_over(target, old, new)
     except FileExistsError:
         raise EditError(f"{path.name} exists already") from None
     except OSError as error:
         raise EditError(f"{path}: {error.strerror or error}") from None
+
+
+def _put_in_place(target: Path, text: str) -> bool:
+    """Whether a new file could take the place of another one, with all that it is beside its text."""
+    found = target.stat()
+    if found.st_nlink > 1:
+        return False
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tui-eval-")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        made = os.stat(temporary)
+        if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
+            os.chown(temporary, found.st_uid, found.st_gid)
+        for name in os.listxattr(target) if hasattr(os, "listxattr") else ():
+            os.setxattr(temporary, name, os.getxattr(target, name))
+        os.chmod(temporary, found.st_mode & 0o7777)
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return False
+    finally:
+        with suppress(OSError):  # nothing of that name is left where it went well
+            os.unlink(temporary)
+    return True
+
+
+def _write_over(target: Path, old: str, new: str) -> None:
+    try:
+        target.write_bytes(new.encode("utf-8"))
+    except OSError:
+        with suppress(OSError):
+            target.write_bytes(old.encode("utf-8"))
+        raise
 
 
 def _editor(path: Path, case: Case) -> Editor:

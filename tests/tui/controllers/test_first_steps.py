@@ -153,6 +153,20 @@ async def test_the_entry_is_written_read_and_the_run_goes_on(asking: Asking) -> 
     assert asking.alone.said == "wrote helper into tui_eval.yaml"
 
 
+async def test_the_file_that_takes_an_entry_is_as_closed_as_before_and_a_link_stays_one(
+    asking: Asking,
+) -> None:
+    """A configuration with keys in it, of mode 600, was everybody's to read."""
+    file = asking.alone.root / "tui_eval.yaml"
+    kept = file.rename(file.with_name("kept.yaml"))
+    kept.chmod(0o600)
+    file.symlink_to(kept.name)
+    asking.then()
+    await asking.alone.answer({"type": "echo"})
+    assert file.is_symlink() and "helper" in kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
 async def test_where_there_is_no_configuration_yet_one_is_begun(asking: Asking) -> None:
     (asking.alone.root / "tui_eval.yaml").unlink()
     await asking.alone.read()

@@ -342,6 +342,9 @@ class AskAgent:
         )
 
         def answer(entry: dict[str, str] | None) -> None:
+            from tui_eval.formats.accepting import replace_file
+            from tui_eval.yaml.yaml_edit import EditError
+
             self._asked.add(name)
             if entry is None:
                 self._core.notices.say(
@@ -349,11 +352,11 @@ class AskAgent:
                 )
                 return
             try:
-                text = file.read_bytes().decode("utf-8") if file.exists() else ""
-                fresh = with_agent(text, name, entry)
-                temporary = file.with_name(f".{file.name}.{os.getpid()}")
-                temporary.write_bytes(fresh.encode("utf-8"))
-                os.replace(temporary, file)
+                text = file.read_bytes().decode("utf-8") if file.exists() else None
+                replace_file(file, text, with_agent(text or "", name, entry))
+            except EditError as error:
+                self._core.notices.problem(str(error))
+                return
             except (OSError, ValueError) as error:
                 by_hand = "; add the agent there with E" if isinstance(error, EntryError) else ""
                 self._core.notices.problem(f"{file.name}: {error}{by_hand}")
