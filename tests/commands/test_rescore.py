@@ -650,3 +650,22 @@ def test_numbers_that_json_lacks_come_back_from_a_results_file(
     for file in ("r.json", "r.promptfoo.json"):
         again = cli("rescore", file)
         assert again.code == 0, (file, again.out)
+
+
+@pytest.mark.real
+def test_a_case_of_a_results_file_that_was_never_asked_has_no_answer(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Away from its suites the file says of it not even what would have been asked: that ended the run as an internal
+    error, and the others were lost with it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with _Verified() as backend:
+        _nao_answers(project, backend, "select n from numbers where n = 1", [{"n": 1}])
+        (project / "tests" / "broken.yml").write_text("name: broken\nprompt: which?\nsql: selec 1\n")
+        assert cli("run", "tests", "-o", "r.json", "-o", "r.promptfoo.json").code == 1
+    from_elsewhere("r.json", "r.promptfoo.json")
+    (project / "tests" / "broken.yml").unlink()
+    for file in ("r.json", "r.promptfoo.json"):
+        again = cli("rescore", file)
+        assert again.code == 1 and "there is no recorded answer to judge" in again.out, again.err
+        assert "1 passed, 0 failed, 1 error" in again.out

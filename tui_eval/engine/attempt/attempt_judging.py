@@ -125,7 +125,7 @@ def _at_their_turn(verdicts: list[Verdict], conversation: Conversation) -> list[
     """Verdicts on a conversation that others began are on its last turn."""
     if conversation.context:
         for verdict in verdicts:
-            verdict.turn = conversation.requests[-1].turn
+            verdict.turn = conversation.last_turn
     return verdicts
 
 

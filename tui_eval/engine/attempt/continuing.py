@@ -187,7 +187,7 @@ def answered(attempt: Attempt, conversation: Conversation, case: Case) -> Answer
     Raises:
         CannotContinue: there is no answer to judge, or none to the last turn of the case as it is now.
     """
-    last = conversation.requests[-1].turn
+    last = conversation.last_turn
     extra = _extra_turns(attempt)
     replies = [reply for reply in attempt.replies if reply.turn <= last and reply.turn not in extra]
     if attempt.error is not None or not replies:

@@ -65,7 +65,7 @@ def finished(
     outcome: Outcome = "error" if judgement is None else judgement.outcome
     last = collector.replies[-1] if collector.replies else None
     judged = judgement or Judgement(outcome="error", score=0.0, message=error or "")
-    asked = conversation.requests[-1].turn if conversation else len(job.case.turns or [None])
+    asked = conversation.last_turn if conversation else len(job.case.turns or [None])
     answered = [reply for reply in collector.replies if reply.turn <= asked]
     response = answered[-1] if answered else last
     left_off = collector.left_off() if judgement is None and collector.turn <= asked else ""

@@ -34,6 +34,11 @@ class Conversation(msgspec.Struct):
     config: dict[str, Any] = {}
 
     @property
+    def last_turn(self) -> int:
+        """The number of the last turn; 0 where a results file does not say what was asked."""
+        return self.requests[-1].turn if self.requests else 0
+
+    @property
     def judged_vars(self) -> dict[str, Any]:
         """The variables that assertions see: all but those that say where in the run this is."""
         return {name: value for name, value in self.vars.items() if name not in _WHERE}
