@@ -326,7 +326,8 @@ class Trace(msgspec.Struct, omit_defaults=True):
     """The trace that an attempt's agent was given, and its spans in the order in which they arrived.
 
     `evaluation_id` and `test_case_id` went to the agent with it. `problem` says in one line why nothing
-    is known of what the agent did (nothing arrived, nothing could listen), `note` what was left out.
+    is known of what the agent did (nothing arrived, nothing could listen), `note` what was left out, `cut` whether the
+    record lacks whole spans, or has but the beginnings of long texts.
     `command_tools` are names of tools that run commands (promptfoo's `commandToolNames`).
     """
 
@@ -337,6 +338,7 @@ class Trace(msgspec.Struct, omit_defaults=True):
     problem: str = ""
     note: str = ""
     command_tools: list[str] = []
+    cut: Literal["", "texts", "spans"] = ""
 
 
 class Evidence(msgspec.Struct, omit_defaults=True):

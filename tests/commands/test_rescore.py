@@ -15,7 +15,7 @@ import pytest
 from tests.commands.conftest import CONFIG, Cli, fast_samples, from_elsewhere
 from tests.servers import NaoServer, OpenAIServer, Planned
 from tui_eval.assertions.judge_input import Judgement
-from tui_eval.engine.attempt.attempt_state import keep_masked
+from tui_eval.engine.attempt.attempt_state import keep_undecided
 from tui_eval.guard.secrets import Masker
 from tui_eval.model import Attempt, Reply, Verdict
 from tui_eval.store.index import Index
@@ -271,12 +271,12 @@ def test_masked_text_keeps_the_verdict_of_then() -> None:
                        replies=[Reply(turn=1, text="it is •••")])  # fmt: skip
     missing = Verdict("should_contain", False, expected="s3cr3t-value", reason="not there", turn=1)
     judgement = Judgement([missing], "failed", 0.0, message="not there")
-    keep_masked(judgement, recorded, masker, edited=False)
+    keep_undecided(judgement, recorded, masker, edited=False)
     assert (judgement.outcome, judgement.score, judgement.message) == ("passed", 1.0, "passed")
     assert judgement.verdicts[0].reason == "there (kept: the record is masked here)"
     new = Verdict("should_not_contain", True, expected="s3cr3t", turn=1, score=1.0)
     judgement = Judgement([new], "passed", 1.0)
-    keep_masked(judgement, recorded, masker, edited=False)
+    keep_undecided(judgement, recorded, masker, edited=False)
     assert judgement.outcome == "error" and "masked here; run the case" in judgement.message
     # Of a case that was edited nobody knows whether it expected this secret then.
     judgement = Judgement(
@@ -285,11 +285,11 @@ def test_masked_text_keeps_the_verdict_of_then() -> None:
         0.0,
         message="not there",
     )
-    keep_masked(judgement, recorded, masker, edited=True)
+    keep_undecided(judgement, recorded, masker, edited=True)
     assert judgement.outcome == "error" and "masked here; run the case" in judgement.message
     elsewhere = Verdict("should_contain", False, expected="x", turn=2, reason="r")
     judgement = Judgement([elsewhere], "failed", 0.0, message="r")
-    keep_masked(judgement, recorded, masker, edited=False)
+    keep_undecided(judgement, recorded, masker, edited=False)
     assert judgement.outcome == "failed"
 
 

@@ -19,6 +19,7 @@ from tests.support.ports import free_port
 from tests.support.waiting import until
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.rescoring import rescore
+from tui_eval.engine.otlp import tracing
 from tui_eval.engine.otlp.listener import SpanListener
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
@@ -398,3 +399,51 @@ async def test_two_runs_at_once_share_the_port(write: Write) -> None:
     root = write("  - {vars: {q: a}, assert: [{type: 'trajectory:tool-used', value: look_a}]}\n", SDK)
     both = await asyncio.gather(run(root), run(root))
     assert [attempts[0].outcome for attempts, _ in both] == ["passed", "passed"]
+
+
+async def test_what_the_record_has_not_of_a_trace_decides_nothing_anew(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "KEPT_SPANS", 3)
+    monkeypatch.setattr(tracing, "KEPT_TEXT", 40)
+    bot = PLAIN + (
+        "def call_api(prompt, options, context):\n"
+        "    spans = [span(context['traceparent'], 's', number) for number in range(1, 6)]\n"
+        "    spans[4]['status'] = {'code': 2}\n"
+        "    spans[4]['attributes'][0]['value']['stringValue'] = 'refund'\n"
+        '    long = \'{"pad": "\' + \'x\' * 50 + \'", "q": "end"}\'\n'
+        "    spans[0]['attributes'].append({'key': 'gen_ai.tool.call.arguments', 'value': {'stringValue': long}})\n"
+        "    post(spans if prompt == 'many' else spans[:1])\n"
+        "    return {'output': 'done'}\n"
+    )
+    tests = """
+      - vars: {q: many}
+        assert:
+          - {type: trace-span-count, value: {pattern: s, max: 4}}
+          - {type: trace-error-spans, value: 0}
+          - {type: not-trajectory:tool-used, value: refund}
+          - {type: javascript, value: "context.trace.spans.every(s => s.statusCode !== 2)"}
+          - {type: contains, value: gone}
+      - vars: {q: long}
+        assert:
+          - {type: trajectory:tool-args-match, value: {name: s, args: {q: end}}}
+          - {type: trace-span-count, value: {pattern: s, max: 4}}
+    """
+    root = write(tests, bot)
+    (many, long), active = await run(root)
+    assert [verdict.passed for verdict in many.verdicts] == [False] * 5
+    assert [verdict.passed for verdict in long.verdicts] == [True, True]
+    assert active.writer is not None
+    text = (root / "promptfooconfig.yaml").read_text("utf-8")
+    (root / "promptfooconfig.yaml").write_text(
+        text.replace("value: gone", "value: done").replace("max: 4", "max: 3"), "utf-8"
+    )
+    again = await asyncio.to_thread(
+        rescore, active.writer.folder, overrides=RunRequest(paths=[str(root)], trust=True)
+    )
+    await again.execute()
+    many, long = read(again)
+    assert [verdict.passed for verdict in many.verdicts] == [None, False, False, False, True]
+    assert many.verdicts[0].reason.endswith("only a part of the trace was kept; run the case")
+    assert many.verdicts[1].reason.endswith("(kept: the record has a part of the trace)")
+    assert [verdict.passed for verdict in long.verdicts] == [True, True], "its spans are all there"

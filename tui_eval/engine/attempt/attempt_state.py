@@ -53,42 +53,48 @@ if TYPE_CHECKING:
     from tui_eval.engine.otlp.tracing import Tracer
 
 
-# -- Judging a record again where a secret was masked in it: the verdict of then stays.
+# -- Judging a record again where a secret was masked in it, or a trace is not whole: the verdict of then stays.
 
 
 SLOW = 1.0
 """Seconds after which it is said what an attempt waits for before its agent is asked."""
-KEPT = " (kept: the record is masked here)"
-_UNDECIDED = "cannot be judged again: the recorded answer is masked here; run the case"
+_MASKED, _CUT = "the record is masked here", "the record has a part of the trace"
+_UNDECIDED = {
+    _MASKED: "cannot be judged again: the recorded answer is masked here; run the case",
+    _CUT: "cannot be judged again: only a part of the trace was kept; run the case",
+}
 _NUMBERS = frozenset({"usage", "cost", "latency", "duration"})
 _MASK = MASK.encode()
-_TRACED = r"(not-)?trajectory:tool-args-match"
-"""Types that may rest on a masked attribute of a span."""
+_OF_VALUES = r"(not-)?trajectory:(tool-args-match|goal-success)"
+"""Types that may rest on an attribute of a span; those of `_OF_SPANS` on which spans there are."""
+_OF_SPANS = r"(not-)?(trajectory:|trace-|skill-used)"
+_CODE = r"(not-)?(javascript|python|ruby)"
 
 
-def keep_masked(judgement: Judgement, recorded: Attempt, masker: Masker, *, edited: bool) -> None:
-    """Put the recorded verdicts back where masked text made another one; an assertion that the record has
-    no verdict for becomes an error, and so does one that expects a secret of a case that was `edited` since: the
-    record does not say whether it expected that one. Does nothing where nothing is masked."""
+def keep_undecided(judgement: Judgement, recorded: Attempt, masker: Masker, *, edited: bool) -> None:
+    """Put the recorded verdicts back where masked text, or what the trace lacks, made another one; an assertion that the
+    record has no verdict for becomes an error, and so does one that expects a secret of a case that was `edited` since: the
+    record does not say whether it expected that one. Does nothing where nothing is masked or cut."""
     turns = {part.turn for part in (*recorded.replies, *recorded.transcript) if _MASK in encode_json(part)}
-    trace = recorded.trace is not None and _MASK in encode_json(recorded.trace)
-    if not turns and not trace:
+    traced = _undecided_by_the_trace(recorded.trace)
+    if not turns and traced is None:
         return
     known = {_key(verdict, None): verdict for verdict in recorded.verdicts}
     changed = False
     for index, verdict in enumerate(judgement.verdicts):
-        if not (trace and re.match(_TRACED, verdict.type)) and (
-            not turns or (verdict.turn is not None and verdict.turn not in turns)
-        ):
+        why = traced(verdict) if traced is not None else ""
+        why = why or (_MASKED if turns and (verdict.turn is None or verdict.turn in turns) else "")
+        if not why:
             continue
         hidden = edited and masker.value(verdict.expected) != verdict.expected
         before = None if hidden else known.get(_key(verdict, masker))
         if before is None:
             if verdict.passed is not None and verdict.target.partition(".")[0] not in _NUMBERS:
-                verdict.passed, verdict.score, verdict.reason = None, 0.0, f"{verdict.type}: {_UNDECIDED}"
+                verdict.passed, verdict.score = None, 0.0
+                verdict.reason = f"{verdict.type}: {_UNDECIDED[why]}"
                 changed = True
         elif before.passed != verdict.passed:
-            reason = before.reason.removesuffix(KEPT) + KEPT
+            reason = re.sub(r" \(kept: the record [\w ]+\)$", "", before.reason) + f" (kept: {why})"
             judgement.verdicts[index] = msgspec.structs.replace(before, reason=reason)
             changed = True
     if not changed:
@@ -102,6 +108,24 @@ def keep_masked(judgement: Judgement, recorded: Attempt, masker: Masker, *, edit
     judgement.outcome = outcome_of(judgement.verdicts)
     judgement.score = share_passed(judgement.verdicts)
     judgement.message = message_of(judgement.verdicts)
+
+
+def _undecided_by_the_trace(trace: Trace | None) -> Callable[[Verdict], str] | None:
+    """What says why a verdict may be another one by what the record has of a trace; None where it has all of it."""
+    if trace is None:
+        return None
+    spans = trace.cut == "spans" or trace.note.endswith("spans are not kept")  # so earlier versions say it
+    cut, masked = bool(spans or trace.cut), _MASK in encode_json(trace)
+    if not cut and not masked:
+        return None
+    types = _OF_SPANS if spans else _OF_VALUES
+
+    def why(verdict: Verdict) -> str:
+        code = verdict.expected if re.match(_CODE, verdict.type) else None
+        looks = isinstance(code, str) and ("trace" in code or code.startswith(("file://", "package:")))
+        return (_CUT if cut else _MASKED) if looks or re.match(types, verdict.type) else ""
+
+    return why
 
 
 def _key(verdict: Verdict, masker: Masker | None) -> tuple[str, str, int | None, int | None, bytes]:
@@ -398,7 +422,7 @@ class Running:
         self.collector.adopt(answer.extra_entries, answer.extra_replies)
         asked = self.job.asked_case
         edited = asked is None or asked.content_hash != self.job.case.content_hash
-        keep_masked(judgement, recorded, self.environment.masker, edited=edited)
+        keep_undecided(judgement, recorded, self.environment.masker, edited=edited)
         return judgement
 
     def _continue(self, session: Session, conversation: Conversation) -> list[Request]:

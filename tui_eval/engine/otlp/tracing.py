@@ -322,7 +322,8 @@ class Tracer:
         more = len(trace.spans) - len(spans)
         note = f"{more} of {len(trace.spans)} spans are not kept" if more else ""
         note = "; ".join(filter(None, (trace.note, note)))
-        return msgspec.structs.replace(trace, spans=spans, note=note)
+        cut = "spans" if more or self._arriving.left_out else "texts" if any(map(_long, trace.spans)) else ""
+        return msgspec.structs.replace(trace, spans=spans, note=note, cut=cut)
 
     def masker(self) -> Masker:
         """Masks what the spans hold under the names of secrets, wherever else it stands in the attempt."""
@@ -331,6 +332,19 @@ class Tracer:
             for name, value in span.attributes.items():
                 found += secret_values({name: _parsed(value)})
         return Masker(found)
+
+
+def _long(value: Any) -> bool:
+    """Whether it, or something in it, is a text that is not kept whole."""
+    if isinstance(value, TraceSpan):
+        return any(map(_long, (value.name, value.message, value.attributes)))
+    if isinstance(value, dict):
+        return any(_long(one) for pair in value.items() for one in pair)
+    return (
+        any(map(_long, value))
+        if isinstance(value, list)
+        else isinstance(value, str) and len(value) > KEPT_TEXT
+    )
 
 
 def _kept(span: TraceSpan) -> TraceSpan:
