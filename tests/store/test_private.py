@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import sqlite3
 import stat
@@ -13,7 +15,7 @@ import pytest
 
 from tests.store.test_store import attempt, start
 from tui_eval.config.project import state_dir
-from tui_eval.guard import private
+from tui_eval.guard import private, trust_store
 from tui_eval.guard.secrets import Masker
 from tui_eval.store import frames
 from tui_eval.store.index import Index
@@ -21,6 +23,7 @@ from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import LOCK, RunLock, Store, StoreError, is_alive
 from tui_eval.store.write_thread import connect
+from tui_eval.tui import settings
 
 
 @pytest.fixture
@@ -198,9 +201,86 @@ def test_a_temporary_folder_that_somebody_else_has_made_is_none(
         theirs.symlink_to(tmp_path / "theirs")
     else:
         theirs.write_text("")
+    monkeypatch.setattr(private, "_SOCKET_PATH", 400)  # a test's folders have long names
     monkeypatch.setattr(private.tempfile, "gettempdir", lambda: str(temporary))
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     found = private.socket_home()
     assert found == cache / "tui-eval" / "run" and found.stat().st_mode & 0o777 == 0o700
     theirs.unlink()
     assert private.socket_home() == theirs
+
+
+def test_sockets_go_where_their_names_fit_and_nobody_else_was(tmp_path: Path, monkeypatch) -> None:
+    """The app ran nothing where `XDG_RUNTIME_DIR` has a long name, or root had been there (`su`)."""
+    monkeypatch.setattr(private.tempfile, "gettempdir", lambda: str(tmp_path / ("t" * 90)))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ("c" * 90)))
+    for name in ("r" * 90, "run"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("r" * 90)))
+    assert private.runtime_folder() == Path(f"/tmp/tui-eval-{os.getuid()}")
+    monkeypatch.setattr(private, "_SOCKET_PATH", 400)
+    (tmp_path / "run" / "tui-eval").write_text("theirs")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    assert private.runtime_folder().parent == tmp_path / ("t" * 90)
+
+
+def test_a_user_whom_the_system_does_not_know_has_a_temporary_home(tmp_path: Path, monkeypatch) -> None:
+    """The number that a container runs as, without HOME: everything ended with an internal error."""
+
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(private.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(Path, "home", unknown)
+    own = tmp_path / f"tui-eval-{os.getuid()}"
+    assert trust_store.state_home().is_relative_to(own) and settings.settings_file().is_relative_to(own)
+    assert private.cache_home().is_relative_to(own) and trust_store.agreed(tmp_path) == frozenset()
+    trust_store.grant(tmp_path, ["run it"])
+    assert trust_store.agreed(tmp_path) == {"run it"}
+    own.rename(tmp_path / "away")
+    own.write_text("somebody else's")
+    assert trust_store.agreed(tmp_path) == frozenset()
+    with pytest.raises(OSError):
+        trust_store.grant(tmp_path, ["run it"])
+
+
+def test_a_home_that_nothing_can_be_made_in_is_no_place_for_the_cache(tmp_path: Path, monkeypatch) -> None:
+    """`/` of `docker run -u 1000`: results files could not be opened, nor merged."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(private.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(Path, "home", lambda: Path("/proc"))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anything
+    assert private.cache_home() == tmp_path / f"tui-eval-{os.getuid()}" / "cache"
+
+
+def test_a_disk_that_takes_no_locks_is_said_to_be_that(tmp_path: Path, monkeypatch) -> None:
+    """Lustre, some network file systems: `run … is being executed by another process`."""
+
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    folder = Store(tmp_path).create_folder("20261129-120000-00000")
+    RunLock(folder).release()
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.raises(StoreError, match="takes no locks"):
+        RunLock(folder)
+    assert not is_alive(folder)
+
+
+def test_a_full_disk_leaves_no_store_that_git_would_keep(tmp_path: Path, monkeypatch) -> None:
+    """Its `.gitignore` was empty, for good."""
+    write = private.write_file
+
+    def full(path: Path, content: bytes) -> None:
+        write(path, b"")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = Store(tmp_path)
+    with monkeypatch.context() as disk:
+        disk.setattr(private, "write_file", full)
+        with pytest.raises(StoreError, match=r"No space left on device: nothing was run; make room"):
+            store.create_folder("20261129-120000-00000")
+    store.create_folder("20261129-120000-00001")
+    assert (tmp_path / ".tui-eval" / ".gitignore").read_text() == "*\n"

@@ -17,11 +17,27 @@ from pathlib import Path
 _OTHERS = 0o077
 
 
+def home() -> Path:
+    """The person's folder. A user whom the system does not know (a number that a container runs as) has none: the temporary
+    one then, or none in which anything is found or written."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        with contextlib.suppress(OSError):
+            return temporary_home()
+        return Path(os.devnull)
+
+
 def cache_home() -> Path:
-    """`$XDG_CACHE_HOME/tui-eval`, else below `~/.cache`."""
+    """`$XDG_CACHE_HOME/tui-eval`, else below `~/.cache`; the temporary folder where that can be neither read nor made."""
     given = os.environ.get("XDG_CACHE_HOME", "")
-    home = Path(given) if given and Path(given).is_absolute() else Path.home() / ".cache"
-    return home / "tui-eval"
+    if given and Path(given).is_absolute():
+        return Path(given) / "tui-eval"
+    usual = home() / ".cache"
+    if not os.path.isdir(usual) and not os.access(usual.parent, os.W_OK):
+        with contextlib.suppress(OSError):
+            return temporary_home() / "cache"
+    return usual / "tui-eval"
 
 
 def temporary_home() -> Path:
@@ -35,28 +51,42 @@ def temporary_home() -> Path:
 
 def socket_home() -> Path:
     """A folder of this user alone for sockets: the temporary one, or one in the person's cache folder where somebody
-    else has made that.
+    else has made that, or its name is too long.
 
     Raises:
-        OSError: neither can be made.
+        OSError: none can be made.
     """
-    with contextlib.suppress(OSError):
-        return temporary_home()
-    cache_home().mkdir(mode=0o700, parents=True, exist_ok=True)
-    return _of_this_user(cache_home() / "run")
+    usual = Path(tempfile.gettempdir()) / f"tui-eval-{os.getuid()}"
+    for place in (usual, cache_home() / "run"):
+        with contextlib.suppress(OSError):
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return _for_sockets(place)
+    return _for_sockets(Path("/tmp", usual.name))
 
 
 def runtime_folder() -> Path:
     """A folder of this user alone for sockets, short enough for their names; where the system has one for what runs, in
-    that.
+    that, unless somebody else (root, by `su`) has made ours there.
 
     Raises:
         OSError: there is none to be had.
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and os.path.isdir(base) and os.access(base, os.W_OK):
-        return _of_this_user(Path(base) / "tui-eval")
+        with contextlib.suppress(OSError):
+            return _for_sockets(Path(base) / "tui-eval")
     return socket_home()
+
+
+_SOCKET_PATH = 104
+"""Bytes of a socket's path that every system takes."""
+_SOCKET_NAME = 32
+
+
+def _for_sockets(path: Path) -> Path:
+    if len(os.fsencode(path)) > _SOCKET_PATH - _SOCKET_NAME:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(path))
+    return _of_this_user(path)
 
 
 def _of_this_user(path: Path) -> Path:

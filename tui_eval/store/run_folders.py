@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -28,6 +29,7 @@ _START_LOCK = "start.lock"
 _STARTING_SECONDS = 30.0
 """For which an app waits for another one that reads its suites before it begins."""
 _SET_BACK_MS = 60_000
+ROOM = ": nothing was run; make room on its disk (--no-store runs without keeping anything)"
 SET_BACK_MOST = 2 * 86_400
 """Seconds by which a run may be ahead of the clock and still be thought to have been before it."""
 STATE = ".tui-eval"
@@ -123,7 +125,12 @@ class Store:
         private.make_folder(self.folder)
         ignore = self.folder / ".gitignore"
         if not os.path.lexists(ignore):
-            private.write_file(ignore, b"*\n")
+            try:
+                private.write_file(ignore, b"*\n")
+            except OSError:  # a full disk: an empty one would have git keep the runs from then on
+                with contextlib.suppress(OSError):
+                    ignore.unlink()
+                raise
 
     def create_folder(self, run_id: str) -> Path:
         """Make the folder of a new run, and the store with its own `.gitignore` before it.
@@ -137,7 +144,8 @@ class Store:
             private.make_folder(self.runs_folder)
             os.mkdir(folder, 0o700)
         except OSError as error:
-            raise StoreError(f"{folder}: cannot be written: {error.strerror or error}") from None
+            full = ROOM if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            raise StoreError(f"{folder}: cannot be written: {error.strerror or error}{full}") from None
         return folder
 
     def run_folders(self) -> Iterator[Path]:
@@ -298,7 +306,15 @@ class RunLock:
             self._handle = private.open_file(folder / LOCK, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise StoreError(f"{folder / LOCK}: {error.strerror or error}") from None
-        if not _taken(self._handle):
+        try:
+            taken = _taken(self._handle)
+        except OSError as error:  # Lustre, some network file systems
+            os.close(self._handle)
+            raise StoreError(
+                f"{folder}: its disk takes no locks ({error.strerror}), without which two could write one run: keep the "
+                "project on another disk (--no-store runs without keeping anything)"
+            ) from None
+        if not taken:
             os.close(self._handle)
             raise StoreError(f"run {folder.name} is being executed by another process")
         if os.fstat(self._handle).st_size < _RESERVED:
@@ -326,17 +342,21 @@ class RunLock:
 
 def _taken(handle: int) -> bool:
     """Take a run's lock; False where an engine has it. Viewers that look whether one has (`is_alive`) hold
-    it for a moment, together: for that moment is waited."""
+    it for a moment, together: for that moment is waited.
+
+    Raises:
+        OSError: the disk takes no locks.
+    """
     end = time.monotonic() + _LOOKING_SECONDS
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
-        except OSError:
+        except BlockingIOError:
             pass
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             return False
         fcntl.flock(handle, fcntl.LOCK_UN)
         if time.monotonic() > end:
@@ -392,7 +412,7 @@ def is_alive(folder: Path) -> bool:
         with open(private.open_file(folder / LOCK, os.O_RDONLY), "rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 return True
             fcntl.flock(file, fcntl.LOCK_UN)
             return False

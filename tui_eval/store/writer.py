@@ -20,7 +20,7 @@ from tui_eval.store.encoding import encode_json, pack
 from tui_eval.store.held_results import HeldResults
 from tui_eval.store.pending import Ended, unkept
 from tui_eval.store.planned_cases import Plan, PlannedCase
-from tui_eval.store.run_folders import RunLock, StoreError, kept_in, moved_to
+from tui_eval.store.run_folders import ROOM, RunLock, StoreError, kept_in, moved_to
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, RunInfo, RunState, add_columns
 from tui_eval.store.summary import OF_TURNS
 from tui_eval.store.write_thread import WriteThread, connect
@@ -90,7 +90,8 @@ class RunWriter:
                 connection.close()
         except sqlite3.Error as error:
             self._lock.release()
-            raise StoreError(f"{folder}: {error}") from None
+            full = ROOM if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL else ""
+            raise StoreError(f"{folder}: {error}{full}") from None
         self._held.said("info", _info_text(info))
         self._thread = WriteThread(folder, self._held, last_change)
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from textual.keys import Keys
 
+from tui_eval.guard.private import home as person
 from tui_eval.tui.keys import ALL_KEYS, Key, written
 from tui_eval.tui.state.lists import filtering
 
@@ -64,7 +65,7 @@ class Settings:
 def settings_file() -> Path:
     """Where the settings are."""
     given = os.environ.get("XDG_CONFIG_HOME", "")
-    home = Path(given) if given and Path(given).is_absolute() else Path.home() / ".config"
+    home = Path(given) if given and Path(given).is_absolute() else person() / ".config"
     return home / "tui-eval" / "settings.yaml"
 
 

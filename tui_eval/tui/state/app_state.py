@@ -212,7 +212,7 @@ class AppState(Struct):
         """The project's folder, short."""
         try:
             return clip(f"~/{self.root.relative_to(Path.home())}", 40)
-        except ValueError:
+        except (ValueError, RuntimeError):  # a user whom the system does not know has none
             return clip(str(self.root), 40)
 
     @property
