@@ -362,3 +362,33 @@ async def test_a_proxy_that_refuses_is_what_says_so(monkeypatch: pytest.MonkeyPa
                 pass
         await client.close()
     assert "secret" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        (b"X-Long: " + b"a" * 20_000 + b"\r\n", ""),
+        (b"X-Long: " + b"a" * 200_000 + b"\r\n", "no HTTP: Got more than 65536 bytes"),
+        (b"no header at all\r\n", "no HTTP: no header at all"),
+    ],
+    ids=["long", "too long", "none"],
+)
+async def test_an_answer_whose_headers_cannot_be_read_is_not_asked_for_again(
+    headers: bytes, said: str
+) -> None:
+    asked: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n" + headers + b"\r\n{}")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
+        client = HttpClient(url)
+        try:
+            assert await client.call("GET", url).whole() == b"{}" and not said
+        except AgentError as failed:
+            assert said and said in str(failed)
+        await client.close()
+    assert len(asked) == 1  # it was answered, and so it was paid for

@@ -236,3 +236,20 @@ async def test_what_the_input_takes_is_known_before_the_answer_is_whole(server: 
     told = of(events, UsageReport)
     assert [one.usage.input_tokens for one in told] == [1000, 1000] and told[-1].usage.output_tokens == 500
     assert kinds(events[:2]) == ["TextDelta", "UsageReport"]
+
+
+@pytest.mark.parametrize("later", [{}, {"stop_reason": None}])
+async def test_why_it_stopped_is_known_whatever_is_told_after_it(
+    server: AnthropicServer, later: dict[str, Any]
+) -> None:
+    """`message_delta` may come several times, as gateways send the usage: a refusal was judged as an answer."""
+    planned = _streamed([{"type": "text", "text": "I wo"}], "refusal")
+    usage = json.dumps({"type": "message_delta", "delta": later, "usage": {"output_tokens": 9}})
+    raw = (planned.raw or b"").replace(
+        b'data: {"type": "message_stop"}', f'data: {usage}\n\ndata: {{"type": "message_stop"}}'.encode()
+    )
+    server.plan.append(Planned(raw=raw))
+    it = agent("anthropic", base_url=server.url, model="m")
+    with pytest.raises(AgentError, match=r"its content filter stopped it \(finish reason refusal\)"):
+        await talk(it, "x")
+    await it.close()

@@ -492,3 +492,15 @@ async def test_a_step_that_does_not_say_its_tokens_is_noted(server: OpenAIServer
         said = [note.text for note in of(events, Note)]
         assert said == ["1 of 2 requests did not say their tokens, which count as 0"] * notes
     await it.close()
+
+
+@pytest.mark.parametrize("data", ['{"type": "overloaded"}', '{"code": 500, "reason": "busy"}', "busy", "{}"])
+async def test_an_event_called_error_is_one_whatever_it_says(server: OpenAIServer, data: str) -> None:
+    """What had come before it was judged as the whole answer."""
+    raw = f'data: {{"choices":[{{"delta":{{"content":"Half"}}}}]}}\n\nevent: error\ndata: {data}\n\ndata: [DONE]\n\n'
+    server.plan.append(Planned(raw=raw.encode()))
+    it = agent("openai", base_url=server.base, model="m")
+    with pytest.raises(AgentError, match="reported an error") as failed:
+        await talk(it, "x")
+    assert failed.value.answer == "Half"
+    await it.close()

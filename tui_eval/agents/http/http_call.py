@@ -20,7 +20,7 @@ from tui_eval.agents.http.http_connections import (
     stays,
     unanswered,
 )
-from tui_eval.agents.loose_json import decode, one_line
+from tui_eval.agents.loose_json import decode, encode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.events import Event, Exchanged, Held, Retrying
 from tui_eval.guard.fair_share import Share, in_thread, seconds_left, waiting
@@ -196,13 +196,25 @@ def _failure_in(body: bytes) -> str | None:
 
 
 def all_data(body: bytes) -> list[str]:
-    """The data of the events of a piece of a body that ends with an event; those without data are left out."""
+    """The data of the events of a piece of a body that ends with an event; those without data are left out. An event
+    called `error` is one by its data, too."""
     text = _text_of(body)
     found = text[6:-2].split("\n\ndata: ")
     plain = text.startswith("data: ") and text.endswith("\n\n") and text.count("\n") == 2 * len(found)
     if plain:  # a line of data each, as nearly all are
         return [data for data in found if data] if "" in found else found
-    return [data for event in text.split("\n\n") if (data := _name_and_data(event)[1])]
+    return [data for event in text.split("\n\n") if (data := _told(*_name_and_data(event)))]
+
+
+def _told(name: str, data: str) -> str:
+    """What an event says to those who read its data alone."""
+    if name != "error" or not data:
+        return data
+    value: Any = data
+    with suppress(ValueError):
+        value = decode(data) or data
+    known = isinstance(value, dict) and (value.get("error") or value.get("type") == "error")
+    return data if known else encode({"error": value}).decode()
 
 
 def _text_of(body: bytes) -> str:

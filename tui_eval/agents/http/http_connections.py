@@ -112,10 +112,12 @@ def _failed(cause: BaseException) -> BaseException:
 
 
 def stays(error: BaseException) -> bool:
-    """Whether it fails however often it is tried: neither a certificate nor whether TLS is spoken is a matter of time."""
-    failed = _failed(_cause(error))
+    """Whether it fails however often it is tried: neither a certificate nor whether TLS is spoken is a matter of time,
+    and what cannot be read is an answer, which may have been paid for."""
+    cause = _cause(error)
+    failed = _failed(cause)
     without_tls = isinstance(failed, ssl.SSLError) and failed.reason == "WRONG_VERSION_NUMBER"
-    return without_tls or isinstance(failed, ssl.SSLCertVerificationError)
+    return without_tls or isinstance(failed, ssl.SSLCertVerificationError) or _no_http(cause) is not None
 
 
 def proxy_that_failed(error: BaseException, url: str) -> str:
@@ -231,6 +233,8 @@ READ_TIMEOUT = 600.0
 """Seconds without a byte; the limit of a turn is the engine's."""
 READ_AT_ONCE = 1 << 15
 """Bytes that are read of a connection before it is another one's turn."""
+HEADER_LIMIT = 1 << 16
+"""Bytes of one header of an answer (aiohttp's own limit is an eighth of that; gateways send longer ones)."""
 MOST_INTERIM = 32
 """Interim answers that may come before one."""
 
@@ -349,6 +353,8 @@ class Connections:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 proxy=proxy.with_user(None) if proxy else None,
+                max_line_size=HEADER_LIMIT,
+                max_field_size=HEADER_LIMIT,
             )
         return made
 

@@ -163,7 +163,7 @@ class AnthropicAnswer:
             self.model = message.get("model")
             self._usage.update(message.get("usage") or {})
         elif kind == "message_delta":
-            self.stop_reason = (value.get("delta") or {}).get("stop_reason")
+            self.stop_reason = (value.get("delta") or {}).get("stop_reason") or self.stop_reason
             told = value.get("usage") or {}
             self._usage.update({key: count for key, count in told.items() if count is not None})
         elif kind == "message_stop":
