@@ -303,3 +303,24 @@ def test_a_secret_is_found_in_the_bytes_of_a_file(kind: str) -> None:
     assert not masker.stands_in("x sk-01234567 y".encode(kind))
     masker.add("another-secret")
     assert masker.stands_in("another-secret".encode(kind))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        r"Q1w2\u002Be3R4/t5\u003CY6\u0026u7=I8o9P0",
+        r"Q1w2+e3R4/t5\u003cY6\u0026u7=I8o9P0",
+        r"Q1w2+e3R4/t5\u003cY6\u0026u7\u003dI8o9P0",
+        r"Q1w2+e3R4\/t5<Y6&u7=I8o9P0",
+        "Q1w2+e3R4/t5&lt;Y6&amp;u7=I8o9P0",
+        "Q1w2%2be3R4%2ft5%3cY6%26u7%3dI8o9P0",
+        "Q1w2%2Be3R4%2Ft5%3CY6%26u7%3DI8o9P0",
+    ],
+    ids=[".NET", "Go", "Gson", "PHP", "HTML", "URL, small letters", "URL"],
+)
+def test_a_secret_is_masked_as_other_languages_write_it(written: str) -> None:
+    masker = Masker(["Q1w2+e3R4/t5<Y6&u7=I8o9P0"])
+    assert masker.text(f"key {written}.") == "key •••."
+    assert masker.text(json.dumps({"key": written})) == '{"key": "•••"}'
+    stream = masker.stream()
+    assert "".join([*map(stream.feed, f"key {written}."), stream.flush()]) == "key •••."

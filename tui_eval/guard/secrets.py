@@ -320,7 +320,8 @@ def _url_secrets(value: str) -> list[str]:
 
 
 def forms(secret: str) -> set[str]:
-    """The ways a secret may be written: as it is, JSON-escaped, URL-encoded, in base64.
+    """The ways a secret may be written: as it is, escaped for JSON (as Python, PHP, Go, Gson and .NET do it) and HTML, URL-encoded,
+    in base64.
 
     In base64 it may stand anywhere in a longer text (`user:password` of Basic authentication), so
     the characters that it alone decides are given for each of its three positions.
@@ -332,8 +333,20 @@ def forms(secret: str) -> set[str]:
         json.dumps(json.dumps(secret)[1:-1])[1:-1],  # JSON within JSON
         repr(secret)[1:-1],
     }
+    plain = json.dumps(secret, ensure_ascii=False)[1:-1]
+    for escaped in (
+        plain.replace("/", "\\/"),
+        _by_code(plain, "<>&", "x"),
+        _by_code(plain, "<>&='", "x"),
+        _by_code(plain, "<>&'+`", "X"),
+    ):
+        found |= {escaped, json.dumps(escaped)[1:-1]}
+    page = secret.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    quotes = ('"', "'"), ("&quot;", "&#x27;"), ("&quot;", "&#39;"), ("&#34;", "&#39;")
+    found |= {page.replace('"', double).replace("'", single) for double, single in quotes}
     raw = secret.encode("utf-8", "surrogatepass")
-    found |= {quote(raw), quote(raw, safe=""), quote_plus(raw)}
+    for encoded in (quote(raw), quote(raw, safe=""), quote_plus(raw)):
+        found |= {encoded, re.sub("%..", lambda code: code[0].lower(), encoded)}
     for offset in range(3):
         encoded = base64.b64encode(b"\0" * offset + raw)
         last = (offset + len(raw)) * 8 // 6
@@ -341,6 +354,10 @@ def forms(secret: str) -> set[str]:
         inner = encoded[first:last].decode()
         found |= {inner, inner.replace("+", "-").replace("/", "_")}
     return {form for form in found if len(form) >= SHORTEST}
+
+
+def _by_code(text: str, characters: str, case: str) -> str:
+    return "".join(f"\\u{ord(one):04{case}}" if one in characters else one for one in text)
 
 
 class Masker:
