@@ -193,6 +193,18 @@ def test_a_limit_that_ends_the_run_is_1(cli: Cli, project: Path) -> None:
     assert fast.code == 1 and "--fail-fast" in fast.out and "1 not run" in fast.out
 
 
+@pytest.mark.parametrize("display", ["json", "none"])
+def test_why_a_run_was_stopped_is_said_on_stderr_where_no_table_is(
+    cli: Cli, project: Path, display: str
+) -> None:
+    given = ("run", ".", "-s", "says sorry,costs", "--fail-fast", "-j", "1", "--display", display)
+    fast = cli(*given)
+    assert fast.code == 1
+    assert "stopped: --fail-fast" in fast.err and "; 1 of 2 cases not run" in fast.err
+    uncounted = cli("run", ".", "-s", "greets", "--max-cost", "0.001", "--display", display)
+    assert uncounted.code == 0 and "the cost of 1 answer is unknown" in uncounted.err
+
+
 def test_a_limit_that_ends_nothing_is_no_failure(cli: Cli, project: Path) -> None:
     reached = cli("run", ".", "-s", "costs", "--max-cost", "0.001", "-j", "1")
     assert reached.code == 0 and "\n1 case passed\nthe cost limit of 0.001 USD is reached" in reached.out

@@ -12,6 +12,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -543,10 +544,21 @@ def _report(
     *,
     told: bool,
 ) -> Collection[Outcome | None]:
-    """Print what came of the run, and (`told`) why it was stopped; the outcomes of its cases. `read` is its table where
+    """Print what came of the run, and (`told`) why it was stopped, on stderr where nothing else is printed; the outcomes of its cases. `read` is its table where
     that has been made while the index was written."""
-    if display != "plain":
-        return {summarise(case, attempts).outcome for case, attempts in reader.by_case()}
+    stopped = active.runner.stopped_because if told else None
+    why = [f"stopped: {stopped}" if stopped else "", active.note]
+    if (
+        display != "plain"
+    ):  # what is wrong is said nevertheless: lines of attempts that passed explain no code of 1
+        outcomes: Counter[Outcome | None] = Counter(
+            summarise(case, attempts).outcome for case, attempts in reader.by_case()
+        )
+        if stopped and (left := outcomes[None]):
+            why[0] += f"; {left:,} of {counted(outcomes.total(), 'case')} not run"
+        for line in filter(None, why):
+            warn(line)
+        return outcomes.keys()
     table = read or console_table.RunTable.of(reader)
     if read is not None:
         read.tell_apart(lambda: reader.by_case(listed=True))
@@ -554,9 +566,8 @@ def _report(
     say_lines(failures_of(reader, table, active.config.root))
     if active.request.assess:
         say(f"\n{console_table.failure_modes(reader.assessment())}")
-    stopped = active.runner.stopped_because if told else None
     cached = f"cached: {active.unseen}" if active.unseen and table.sums.cached else ""
-    notes = "\n".join(filter(None, [f"stopped: {stopped}" if stopped else "", active.note, cached]))
+    notes = "\n".join(filter(None, [*why, cached]))
     say(f"\n{table.totals(notes, lacks_of(reader.info(), unreadable))}")
     return table.sums.outcomes.keys()
 
