@@ -12,7 +12,7 @@ import msgspec
 from tui_eval.case_names import full_name
 from tui_eval.guard import figures
 from tui_eval.guard.text import clip
-from tui_eval.model import Attempt
+from tui_eval.model import JUDGED, Attempt
 from tui_eval.reports import html_templates, results
 from tui_eval.reports.html_templates import as_text, dollars
 from tui_eval.reports.rows_shown import COLUMNS, ROWS, RowsShown, queries_beside, rows_shown
@@ -33,8 +33,8 @@ WHOLE = 5_000
 
 
 class PageColumn(NamedTuple):
-    """An agent with a model and, where they differ, one of promptfoo's prompts; means of a case, in ms and USD
-    in all, of the `ended` ones; `low` and `high` are Wilson's 95 % (0–1)."""
+    """An agent with a model and, where they differ, one of promptfoo's prompts; what an attempt takes in ms, and USD
+    in all, of the `ended` ones (`left` came to nothing); `low` and `high` are Wilson's 95 % (0–1)."""
 
     agent: str
     model: str
@@ -133,7 +133,7 @@ class _ColumnSums(msgspec.Struct):
         self.passed += item.outcome == "passed"
         if item.cost is not None:
             self.cost = (self.cost or 0.0) + item.cost
-        if item.outcome is None:
+        if item.outcome not in JUDGED:
             self.left += 1
             return
         self.ended += 1
@@ -152,8 +152,8 @@ class _ColumnSums(msgspec.Struct):
 def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
     """What is known of the run, by name; an empty text is left out."""
     sums = counted.sums
-    passed, ended = sums.count("passed"), sums.ended
-    low, high = wilson(passed, ended)
+    passed, judged = sums.count("passed"), sums.judged
+    low, high = wilson(passed, judged)
     errors = sums.count("error")
     counts = [
         f"{passed:,} passed",
@@ -171,7 +171,7 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
     took = f", took {info.elapsed(info.finished_at):,.0f} s" if info.finished_at else ""
     return [
         ("Cases", ", ".join(counts)),
-        ("Pass rate", f"{share(passed / ended)} ({share(low)} to {share(high)} at 95 %)" if ended else ""),
+        ("Pass rate", f"{share(passed / judged)} ({share(low)} to {share(high)} at 95 %)" if judged else ""),
         ("Attempts", f"{sums.attempts_passed:,} of {counted.done:,} passed"),
         ("Usage", " · ".join(part for part in (f"{tokens:,} tokens" if tokens else "",
                                               dollars(counted.cost), sums.judges_words) if part)),

@@ -133,6 +133,8 @@ class Metrics:
         model = str(result.get("model") or _UNKNOWN)
         for totals in (self._all, self._models.setdefault(model, _Totals())):
             totals.add(result)
+        if result.get("outcome") in ("cancelled", "skipped"):
+            return  # says nothing of the test
         key = (str(result["name"]) if column is None else column), model
         group = self._groups.get(key)
         if group is None:
@@ -167,8 +169,8 @@ class Metrics:
                     "avg_duration_ms": sums["avg_duration_ms"],
                     "total_tool_calls": sums["total_tool_calls"],
                     "avg_tool_calls": sums["avg_tool_calls"],
-                    "k": _most(groups[model]),
-                    **_means(groups[model]),
+                    "k": _most(groups.get(model, ())),
+                    **_means(groups.get(model, ())),
                 }
             )
         entries.sort(

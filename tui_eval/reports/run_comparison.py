@@ -204,7 +204,7 @@ def chance(p_value: float | None) -> str:
 
 def steadiness(one: CaseSummary | None) -> str:
     """Flaky told from broken: only several attempts can tell."""
-    if one is None or one.attempts < 2:
+    if one is None or one.judged < 2:
         return ""
     return "flaky" if one.flaky else "broken" if not one.passed else "steady"
 
@@ -374,9 +374,9 @@ def _change(before: CaseSummary | None, after: CaseSummary | None, *, waits: boo
         was, now = _passed(before), _passed(after)
         if before.case_id == after.case_id:  # two columns of a matrix are two cases that nobody edited
             edited = case_edited(before.content_hash, after.content_hash)
-        if before.attempts > 1 or after.attempts > 1:
+        if before.judged > 1 or after.judged > 1:
             p_value = fisher_exact(
-                before.passed, before.attempts - before.passed, after.passed, after.attempts - after.passed
+                before.passed, before.judged - before.passed, after.passed, after.judged - after.passed
             )
         if was and not now:
             change = "regressed"

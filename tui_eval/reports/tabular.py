@@ -311,8 +311,8 @@ def _column(of: CaseSummary | StoredCase) -> str:
 
 def _totals(sums: RunSums) -> str:
     """What the run took, and how sure its pass rate is."""
-    low, high = wilson(sums.count("passed"), sums.ended)
-    parts = [f"Pass rate {share(low)} to {share(high)} at 95 %"] if sums.ended else []
+    low, high = wilson(sums.count("passed"), sums.judged)
+    parts = [f"Pass rate {share(low)} to {share(high)} at 95 %"] if sums.judged else []
     parts += [f"{left:,} not run"] if (left := sums.count(None)) else []
     parts += [f"{sums.flaky:,} flaky"] if sums.flaky else []
     parts += [f"{sums.asserted_nothing:,} asserted nothing"] if sums.asserted_nothing else []

@@ -139,7 +139,7 @@ def is_own(results: Iterable[CaseHistory]) -> bool:
 
 def flaky(result: CaseHistory) -> bool:
     """Whether some of its attempts passed and some did not."""
-    return 0 < result.passed < result.attempts
+    return 0 < result.passed < result.judged
 
 
 def worst(statuses: Mapping[T, str]) -> T | None:

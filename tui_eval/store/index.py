@@ -26,6 +26,7 @@ from typing import Any, Self
 from tui_eval.case_names import full_name, number_of_test
 from tui_eval.causes import is_of_file
 from tui_eval.guard import figures, private
+from tui_eval.model import JUDGED
 from tui_eval.store.case_state import Column
 from tui_eval.store.digests import check_whole, connect_or_renew, is_damage, read_again
 from tui_eval.store.judged_under import compat_of, other_rules
@@ -49,7 +50,7 @@ from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSu
 from tui_eval.store.shard_runs import merged_of, shard_words
 from tui_eval.store.summary import CaseSummary, CaseTaker, RunSums, summarise
 
-_VERSION = 24
+_VERSION = 25
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _NAMED = 3
@@ -63,20 +64,20 @@ CREATE TABLE runs (
     cost_of INTEGER NOT NULL, tokens_of INTEGER NOT NULL, only_case TEXT NOT NULL, only_suite TEXT NOT NULL, rules TEXT NOT NULL,
     judge_tokens INTEGER, judge_cost REAL, judge_cached INTEGER NOT NULL, judge_saved REAL, ahead TEXT NOT NULL,
     cases_failed INTEGER NOT NULL, cases_errors INTEGER NOT NULL, lacks TEXT NOT NULL, went_on_after TEXT NOT NULL, last_end REAL NOT NULL,
-    case_set BLOB NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
+    tokens INTEGER, latency_ms REAL, case_set BLOB NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE case_sets (digest BLOB PRIMARY KEY, marks BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE results (
     run_id TEXT NOT NULL, case_id TEXT NOT NULL, agent TEXT NOT NULL, model TEXT, outcome TEXT NOT NULL,
     passed INTEGER NOT NULL, attempts INTEGER NOT NULL, finished_at REAL NOT NULL, duration_ms REAL,
     tokens INTEGER, cost REAL, content_hash TEXT NOT NULL, message TEXT NOT NULL,
     own_attempts INTEGER NOT NULL, asked TEXT NOT NULL, cause TEXT NOT NULL, alike TEXT NOT NULL,
-    cached INTEGER NOT NULL, judge_cost REAL, compat TEXT NOT NULL, judges TEXT NOT NULL, answers TEXT NOT NULL);
+    cached INTEGER NOT NULL, judge_cost REAL, compat TEXT NOT NULL, unjudged INTEGER NOT NULL, judges TEXT NOT NULL, answers TEXT NOT NULL);
 CREATE INDEX results_by_case ON results (case_id, finished_at);
 CREATE INDEX results_by_run ON results (run_id);
 """
 _RESULT_COLUMNS = (
     "run_id, case_id, agent, model, outcome, passed, attempts, finished_at, duration_ms, tokens, cost,"
-    " content_hash, message, own_attempts, asked, cause, alike, cached, judge_cost, compat, judges"
+    " content_hash, message, own_attempts, asked, cause, alike, cached, judge_cost, compat, unjudged, judges"
 )
 _RUN_COLUMNS = (
     "id, state, started_at, finished_at, what, agents, total, passed, failed, errors, cancelled, cost, linked_to,"
@@ -233,24 +234,13 @@ class Index:
 
     @read_again
     def figures(self) -> dict[str, tuple[float | None, int | None]]:
-        """Of every run in the index, by its id: the mean duration of its cases in ms, where it asked for the answers,
-        and all their tokens (None: not known)."""
+        """Of every run in the index, by its id: the mean duration in ms of its attempts that came to a verdict, where it
+        asked for the answers, and the tokens of all that ended (None: not known)."""
         with self._open() as connection:
             if connection is None:
                 return {}
-            # SQLite's own sum raises where it leaves 64 bits.
-            rows = connection.execute(
-                "SELECT run_id, CASE judges WHEN '' THEN duration_ms END, tokens FROM results"
-            ).fetchall()
-        latencies: dict[str, list[float]] = {}
-        tokens: dict[str, list[int]] = {}
-        for run_id, latency, count in rows:
-            latencies.setdefault(run_id, []).extend([] if latency is None else [latency])
-            tokens.setdefault(run_id, []).extend([] if count is None else [count])
-        return {
-            run_id: (sum(own) / len(own) if own else None, figures.total(tokens[run_id], "tokens"))
-            for run_id, own in latencies.items()
-        }
+            rows = connection.execute("SELECT id, latency_ms, tokens FROM runs").fetchall()
+        return {run_id: (latency, tokens) for run_id, latency, tokens in rows}
 
     @read_again
     def links(self) -> dict[str, str | None]:
@@ -668,10 +658,12 @@ def _values(
     """A run's row without when it was written, those of its results, and the marks of its cases; `together` as
     `_with_those_before` says. `beside` takes each case."""
     counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
-    cases = total = cached = cost_of = tokens_of = cases_failed = cases_errors = 0
+    cases = total = cached = cost_of = cases_failed = cases_errors = 0
     judges = RunSums()
     cost: float | None = None
     saved: float | None = None
+    tokens: list[int | None] = []
+    took: list[float] = []
     asked: str = _asked(info)
     judged_by = compat_of(info)
     # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
@@ -705,6 +697,11 @@ def _values(
             if row.cost is not None:
                 cost = figures.total_amount([cost, row.cost], "cost")
                 cost_of += 1
+            if row.judges:  # the answer took its time and tokens where it was given
+                continue
+            tokens.append(figures.tokens(row.input_tokens, row.output_tokens))
+            if row.duration_ms is not None and row.outcome in JUDGED:
+                took.append(row.duration_ms)
         own = summarise(case, attempts)
         if beside is not None:
             beside(case, attempts, own)
@@ -727,14 +724,13 @@ def _values(
         # What an answer cost is in its own run; how long it took is said wherever it is judged.
         again = [row.judges for row in attempts if row.judges]
         judged = max(judges.rpartition("/")[0] for judges in again) if again else None
-        tokens_of += own.tokens_of if judged is None else 0
         rules = now.compat or judged_by(own.suite)
         results.append(
             (
                 info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
                 finished, own.duration_ms, None if judged is not None else own.tokens, own.cost,
                 case.content_hash, now.message, own.attempts, asked,
-                now.cause, now.alike, now.cached, _judging(own, attempts), rules, judged or "", " ".join(answers),
+                now.cause, now.alike, now.cached, _judging(own, attempts), rules, now.unjudged, judged or "", " ".join(answers),
             )
         )  # fmt: skip
     if asked == "own" and open_cases:
@@ -747,11 +743,12 @@ def _values(
         info.id, info.state, info.started_at, info.finished_at, what(info, cases, reader.folder), ", ".join(info.agents),
         total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
         info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(name for name, _ in merged_of(info.provenance)),
-        cost_of, tokens_of, name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
+        cost_of, len(tokens) - tokens.count(None), name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
         figures.total([judges.judge_tokens], "tokens of the judges"),
         figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
         figures.amount(judges.judge_saved, "cost saved"),
-        _ahead(info), cases_failed, cases_errors, lacks_of(info), _went_on_after(info), max((result[7] for result in results), default=0.0), digest,
+        _ahead(info), cases_failed, cases_errors, lacks_of(info), _went_on_after(info), max((result[7] for result in results), default=0.0),
+        figures.total(tokens, "tokens"), sum(took) / len(took) if took else None, digest,
     )  # fmt: skip
     return run, results, marks
 

@@ -268,7 +268,7 @@ class CaseHistory(msgspec.Struct):
     empty where the agent was asked. `cause` and `alike` as in `AttemptRow`, of the attempt whose `message` this is.
     `cached` attempts have answers from the cache; `judge_cost` (USD) is what the judging of the own attempts took, with
     what cached answers of judges saved (None: not known). `compat` are the rules that it was judged by
-    (`store.judged_under`); empty where that is not known."""
+    (`store.judged_under`); empty where that is not known. `unjudged` of the attempts were cancelled."""
 
     run_id: str
     case_id: str
@@ -290,7 +290,13 @@ class CaseHistory(msgspec.Struct):
     cached: int = 0
     judge_cost: float | None = None
     compat: str = ""
+    unjudged: int = 0
     judges: str = ""
+
+    @property
+    def judged(self) -> int:
+        """Attempts that came to a verdict."""
+        return self.attempts - self.unjudged
 
 
 class RunSummary(msgspec.Struct):

@@ -11,7 +11,7 @@ import msgspec
 from tui_eval.causes import line
 from tui_eval.guard import figures
 from tui_eval.guard.spelling import some_of
-from tui_eval.model import Outcome
+from tui_eval.model import JUDGED, Outcome
 from tui_eval.store.schema import AttemptRow, StoredCase, price_of
 
 _Z95 = 1.959963984540054
@@ -24,10 +24,11 @@ OF_TURNS = "t"
 
 
 class CaseSummary(msgspec.Struct, gc=False):
-    """A case of a run with one agent. `attempts` counts those that ended. `outcome` is None while nothing has ended, or what has ended passed and is not
+    """A case of a run with one agent. `attempts` counts those that ended, `unjudged` of these have no verdict (cancelled,
+    skipped): no rate and no test has them. `outcome` is None while nothing has ended, or what has ended passed and is not
     enough yet. `answers` are fingerprints of
     the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`;
-    `duration_ms` is the mean of the `timed` attempts, in which somebody was asked;
+    `duration_ms` is the mean of the `timed` attempts, in which somebody was asked (of cancelled ones only where there are no others);
     `message`, `cause` and `alike` are those of `why_not`; `asserted_nothing` says that it
     passed and could not have failed. `cached` attempts have answers from the cache, which `saved` so much (USD; None:
     not known); `cost` is what the others cost. `judge_tokens` and `judge_cost` are what judging took beside that.
@@ -67,11 +68,17 @@ class CaseSummary(msgspec.Struct, gc=False):
     tokens_of: int = 0
     cost_of: int = 0
     content_hash: str = ""
+    unjudged: int = 0
+
+    @property
+    def judged(self) -> int:
+        """Attempts with a verdict."""
+        return self.attempts - self.unjudged
 
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % for `pass_rate` (both 0–1)."""
-        return wilson(self.passed, self.attempts)
+        return wilson(self.passed, self.judged)
 
     @property
     def price(self) -> float | None:
@@ -187,6 +194,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
     planned = passed = cached = 0
     outcomes: list[Outcome] = []
     durations: list[float] = []
+    cut_short: list[float] = []
     tokens: list[int | None] = []
     costs: list[float] = []
     saved: list[float] = []
@@ -212,8 +220,8 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         if row.outcome in ("passed", "failed"):
             marks.add(row.answer)
         if row.duration_ms is not None:
-            durations.append(row.duration_ms)
-        if row.output_tokens is not None:
+            (durations if row.outcome in JUDGED else cut_short).append(row.duration_ms)
+        if row.input_tokens is not None or row.output_tokens is not None:
             tokens.append(figures.tokens(row.input_tokens, row.output_tokens))
         if row.cost is not None:
             costs.append(row.cost)
@@ -227,6 +235,8 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
             judge_saved.append(row.judge_saved)
         cached += row.cached > 0
     ended = len(outcomes)
+    judged = sum(one in JUDGED for one in outcomes)
+    durations = durations or cut_short
     why = why_not(bad) if bad else _NOTHING
     message = why.message if why.telling is not None else last.message if last is not None else ""
     outcome = outcome_so_far(outcomes, case.required, planned)
@@ -243,8 +253,8 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         planned=max(case.attempts, planned),
         passed=passed,
         required=case.required,
-        pass_rate=passed / ended if ended else 0.0,
-        flaky=0 < passed < ended,
+        pass_rate=passed / judged if judged else 0.0,
+        flaky=0 < passed < judged,
         message=message,
         cause=why.cause,
         alike=why.alike,
@@ -264,6 +274,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         asserted_nothing=passed > 0 and idle,
         tokens_of=len(tokens),
         cost_of=len(costs),
+        unjudged=ended - judged,
     )
 
 
@@ -321,9 +332,9 @@ class RunSums(msgspec.Struct):
         return sum(self.outcomes.values())
 
     @property
-    def ended(self) -> int:
-        """Those of which something came."""
-        return self.cases - self.outcomes.get(None, 0)
+    def judged(self) -> int:
+        """Those that came to an outcome which says something of their agents: what pass rates are of."""
+        return sum(self.outcomes.get(outcome, 0) for outcome in JUDGED)
 
     def count(self, outcome: Outcome | None) -> int:
         """Those of which this came."""

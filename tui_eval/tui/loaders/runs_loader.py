@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tui_eval.model import JUDGED
 from tui_eval.store.full_text import Progress, search
 from tui_eval.store.index import Index
 from tui_eval.store.linked import MOST_LISTED
@@ -57,11 +58,11 @@ def load_facts(folder: Path) -> RunFacts:
             rows = [row for row in reader.attempts() if row.state == "done" and not row.judges]
             return RunFacts(
                 reader.info(),
-                [row.duration_ms for row in rows if row.duration_ms is not None],
+                [row.duration_ms for row in rows if row.duration_ms is not None and row.outcome in JUDGED],
                 [
                     float((row.input_tokens or 0) + (row.output_tokens or 0))
                     for row in rows
-                    if row.output_tokens is not None
+                    if row.input_tokens is not None or row.output_tokens is not None
                 ],
                 reader.assessment(),
                 bool(pairs_of(reader.cases())),

@@ -8,6 +8,7 @@ from math import inf
 from tui_eval.case_names import told_apart, variant_of, which_test
 from tui_eval.formats import title_of
 from tui_eval.guard import figures
+from tui_eval.model import JUDGED
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.schema import CaseHistory
@@ -97,9 +98,9 @@ def _of_past(entry: CaseRow, item: CaseItem, results: Sequence[CaseHistory]) -> 
     last = results[0]
     entry.status = last.outcome
     entry.flaky = case_state.flaky(last)
-    entry.ratio = (last.passed, last.attempts)
+    entry.ratio = (last.passed, last.judged)
     entry.trend = tuple(
-        old.passed / old.attempts if old.attempts else 0.0
+        old.passed / old.judged if old.judged else 0.0
         for old in case_state.over_runs(results)
         if old.outcome != "cancelled"
     )
@@ -184,7 +185,7 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str, item: CaseItem | None
     entry.status = group.status(key)
     done = [row for row in rows if row.state == "done"]
     passed = sum(row.outcome == "passed" for row in done)
-    entry.flaky = 0 < passed < len(done)
+    entry.flaky = 0 < passed < sum(row.outcome in JUDGED for row in done)
     entry.attempts = "".join(
         (row.outcome or "c")[0] if row.state == "done" else _STATES[row.state] for row in rows
     )
@@ -192,7 +193,8 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str, item: CaseItem | None
     oldest = min(working, key=lambda row: row.started_at or inf, default=None)
     entry.started_at = oldest.started_at if oldest is not None else None
     entry.ends_at = oldest.ends_at if oldest is not None else None
-    times = [row.duration_ms for row in done if row.duration_ms is not None]
+    timed = [(row.outcome, row.duration_ms) for row in done if row.duration_ms is not None]
+    times = [took for outcome, took in timed if outcome in JUDGED] or [took for _, took in timed]
     entry.duration_ms = sum(times) / len(times) if times else None
     ends = [(row.started_at or 0.0) + (row.duration_ms or 0.0) / 1000 for row in done]
     entry.finished_at = max(ends, default=0.0) or None

@@ -155,7 +155,7 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
     usage = [formatting.cost(run.cost), tokens, cached_of(run.cached, run.saved)]
     usage.append(judges_of(run.judge_tokens, run.judge_cost, run.judge_cached, run.judge_saved))
     if one.latency_ms is not None:
-        usage.append(f"{duration(one.latency_ms)} a case")
+        usage.append(f"{duration(one.latency_ms)} an attempt")
     if any(usage):
         lines.append((Span(" · ".join(word for word in usage if word), "muted"),))
     if run.rules:
