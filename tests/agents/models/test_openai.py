@@ -504,3 +504,37 @@ async def test_an_event_called_error_is_one_whatever_it_says(server: OpenAIServe
         await talk(it, "x")
     assert failed.value.answer == "Half"
     await it.close()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_a_server_wants_back_with_calls_goes_back(server: OpenAIServer, stream: bool) -> None:
+    """Gemini's signature of a call and DeepSeek's thoughts: without them every case with tools was HTTP 400."""
+    signed = {"google": {"thought_signature": "s1"}}
+    call = {"index": 0, "id": "1", "function": {"name": "x", "arguments": "{}"}, "extra_content": signed}
+    said = [
+        [{"reasoning_content": "Let me "}, {"reasoning_content": "see."}, {"tool_calls": [call]}],
+        [{"reasoning_content": "Now."}, {"content": "Done."}],
+        [{"reasoning_content": "Hm."}, {"content": "Again."}],
+    ]
+    for parts in said:
+        if stream:
+            chunks: list[Any] = [{"choices": [{"delta": part}]} for part in parts]
+            raw = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+            server.plan.append(Planned(raw=raw.encode()))
+        else:
+            thought = "".join(part.get("reasoning_content", "") for part in parts)
+            whole = {"choices": [{"message": {**parts[-1], "reasoning_content": thought}}]}
+            server.plan.append(
+                Planned(raw=json.dumps(whole).encode(), headers={"Content-Type": "application/json"})
+            )
+    tools = [{"type": "canned", "name": "x", "result": 1}]
+    own = [{"type": "web_search"}]
+    it = agent("openai", base_url=server.base, model="m", tools=tools, parameters={"tools": own})
+    await talk(it, "a", "b", "c")
+    asked = [seen.body for seen in server.requests]
+    assert [tool["type"] for tool in asked[0]["tools"]] == ["web_search", "function"]
+    first, answer = asked[1]["messages"][1], asked[2]["messages"][3]
+    assert first["tool_calls"][0]["extra_content"] == signed and first["reasoning_content"] == "Let me see."
+    assert answer == {"role": "assistant", "content": "Done.", "reasoning_content": "Now."}
+    assert "reasoning_content" not in asked[3]["messages"][5]  # no tool was called in that turn
+    await it.close()

@@ -254,7 +254,7 @@ class OpenAISession(Session):
             counted.append(completion.usage is not None)
             model = completion.model or self.model
             yield told
-            self.messages.append(completion.message())
+            self.messages.append(completion.sent_back(called))
             if not completion.keeps_filtered:
                 completion.check_said(agent.url, called)
             called = called or bool(completion.calls)
@@ -368,7 +368,7 @@ class OpenAISession(Session):
             body["stream_options"] = {"include_usage": True}
         body.update(agent.asked_for(self.model, request))
         if agent.toolbox.tools:
-            body["tools"] = [
+            ours = [
                 {
                     "type": "function",
                     "function": {
@@ -379,6 +379,7 @@ class OpenAISession(Session):
                 }
                 for tool in agent.toolbox.tools.values()
             ]
+            body["tools"] = [*(body.get("tools") or []), *ours]
         if request.schema is not None and agent.knows_schemas:
             body["response_format"] = {
                 "type": "json_schema",

@@ -30,6 +30,7 @@ class _ToolCall(msgspec.Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
+    extra_content: Any = None
 
 
 class _Delta(msgspec.Struct):
@@ -78,11 +79,13 @@ _chunks = msgspec.json.Decoder(_Chunk)
 
 
 class CompletedCall(msgspec.Struct):
-    """A tool call put together from its pieces; `raw` are the arguments as the model wrote them."""
+    """A tool call put together from its pieces; `raw` are the arguments as the model wrote them, `extra` what the
+    server wants back with the call (Gemini's signature)."""
 
     id: str
     name: str
     raw: str = ""
+    extra: Any = None
 
     @property
     def arguments(self) -> Any:
@@ -125,6 +128,7 @@ class Completion:
         self._done = False
         self._answered = False
         self._at_once = False
+        self._reasoned = False
 
     @property
     def text(self) -> str:
@@ -138,14 +142,27 @@ class Completion:
         return [CompletedCall(f"call_{self.turn}", old["name"], old["arguments"])] if old else []
 
     def message(self) -> dict[str, Any]:
-        """The assistant's message as it goes into the conversation."""
+        """The assistant's message."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
         if self.calls:
             message["content"] = self.text or None
             message["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.raw}}
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.raw},
+                    **({"extra_content": call.extra} if call.extra else {}),
+                }
                 for call in self.calls
             ]
+        return message
+
+    def sent_back(self, called: bool) -> dict[str, Any]:
+        """The same as it goes into the conversation. `called`: earlier in this turn tools were; of such a turn DeepSeek
+        wants the thoughts back, and of others it refuses them."""
+        message = self.message()
+        if self._reasoned and (self.calls or called):
+            message["reasoning_content"] = "".join(self.thoughts)
         return message
 
     def check_said(self, who: str, called: bool = False) -> None:
@@ -238,6 +255,8 @@ class Completion:
                 self._delta(delta, events)
 
     def _delta(self, delta: _Delta, events: list[Event]) -> None:
+        if delta.reasoning_content is not None:
+            self._reasoned = True
         if thought := delta.reasoning_content or delta.reasoning:
             self.thoughts.append(thought)
             events.append(ReasoningDelta(thought))
@@ -275,6 +294,8 @@ class Completion:
             events.append(ToolCallStarted(known.id, known.name))
         elif function.name and not known.name:
             known.name = function.name
+        if piece.extra_content:
+            known.extra = piece.extra_content
         if function.arguments is not None:
             known.raw += text_of(function.arguments)
 
