@@ -117,6 +117,34 @@ def test_decimals_round_only_when_set() -> None:
     assert compare(rows(1.001), rows(1.004), ComparisonSettings(decimals=2)).passed
 
 
+@pytest.mark.parametrize("given", [float, str, Decimal], ids=["float", "text", "decimal"])
+@pytest.mark.parametrize(
+    "text", ["1.015", "2.675", "1.005", "-8.125", "-1308769553.505", "19.99", "8579544943.051"]
+)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"decimals": 2},
+        {"decimals": 1},
+        {"rtol": 0, "atol": 0},
+        {"rtol": 0},
+        {"decimals": 2, "rtol": 0, "atol": 0},
+    ],
+    ids=str,
+)
+def test_a_number_is_itself_under_all_settings(settings: dict[str, Any], text: str, given: Any) -> None:
+    """1.015 was 1.01 as a float and 1.02 as a decimal; of a tolerance of 0 the expected 19.99 was 19.990000000000002."""
+    for expected in (Decimal(text), float(text)):
+        found = compare(rows(given(text)), rows(expected), ComparisonSettings(**settings))
+        assert found.passed, found.text
+
+
+def test_a_decimal_may_differ_by_all_of_the_tolerance() -> None:
+    settings = ComparisonSettings(atol=0.3, rtol=0)
+    assert compare(rows("1.3"), rows(Decimal("1.0")), settings).passed
+    assert not compare(rows("1.4"), rows(Decimal("1.0")), settings).passed
+
+
 def test_integers_beside_floats_of_the_answer_stay_exact() -> None:
     assert not compare(rows(250002, 7.0), rows(250001, 7)).passed
     assert compare(rows(250001, 7.0), rows(250001, 7)).passed

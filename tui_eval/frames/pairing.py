@@ -11,7 +11,7 @@ import polars as pl
 
 from tui_eval.frames.comparison_rules import ATOL, ComparisonSettings
 from tui_eval.frames.numbers import read_number, shortest_text
-from tui_eval.frames.pairs import ColumnPair, no_keys
+from tui_eval.frames.pairs import ColumnPair, divided, no_keys
 from tui_eval.frames.typed_columns import ReadColumn, from_cells, text_series
 from tui_eval.frames.value_texts import (
     canonical,
@@ -235,7 +235,7 @@ def _floats(column: ReadColumn) -> pl.Series:
     if column.kind == "float":
         return series
     values = series.cast(pl.Float64)
-    return values / 10.0**column.scale if column.scale else values
+    return divided(values, 10.0**column.scale) if column.scale else values
 
 
 def _rounded(column: ReadColumn, decimals: int) -> ReadColumn:
@@ -246,11 +246,27 @@ def _rounded(column: ReadColumn, decimals: int) -> ReadColumn:
     scale = 10.0**decimals
     before = _floats(column)
     scaled = before * scale
-    rounded = scaled.round(0, mode="half_to_even") / scale
+    rounded = divided(_halves(scaled).round(0, mode="half_to_even"), scale)
     values = pl.select(pl.when(scaled.abs() < 2**52).then(rounded).otherwise(before) + 0.0).to_series()
     return ReadColumn(
         "float", column.length, values, raw=column.raw, source=column.source, typed=column.typed
     )
+
+
+def _halves(scaled: pl.Series) -> pl.Series:
+    """Halves that a float misses by its own noise, as they are written: 1.015 is 101.49999999999999 hundredths."""
+    whole = (scaled * 2).round(0)
+    room = pl.min_horizontal(_FLOAT_NOISE * pl.col("w").abs(), 0.1)
+    near = (pl.col("s") * 2 - pl.col("w")).abs() <= room
+    return (
+        pl.DataFrame({"s": scaled, "w": whole})
+        .select(pl.when(near).then(pl.col("w") / 2).otherwise(pl.col("s")))
+        .to_series()
+    )
+
+
+_FLOAT_NOISE = 4.5e-16
+"""Two units in the last place of a float, of its size."""
 
 
 def _exactly_rounded(column: ReadColumn, decimals: int) -> ReadColumn:
