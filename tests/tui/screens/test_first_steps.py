@@ -174,7 +174,29 @@ def test_numbers_compare_and_names_do_not_go_round():
             filtering.parse(bad)
     with pytest.raises(filtering.ListFilterError):
         filtering.expand("@a", {"a": "@b", "b": "@a"})
-    assert filtering.expand("failed @slow", {"slow": "duration:>5s"}) == "failed duration:>5s"
+    saved = {"slow": "duration:>5s", "two": "failed duration:>5s", "other": "-@slow", "name": '-name:"a b"'}
+    assert filtering.expand("failed @slow", saved) == "failed duration:>5s"
+    assert filtering.expand("failed -@slow", saved) == "failed -duration:>5s", "it let everything through"
+    assert (
+        filtering.expand("-@other", saved) == "duration:>5s"
+        and filtering.expand("-@name", saved) == 'name:"a b"'
+    )
+    assert filtering.expand("\"mail @bob\" '@slow' a@slow", saved) == "\"mail @bob\" '@slow' a@slow"
+    with pytest.raises(filtering.ListFilterError, match="-@two: @two is several terms"):
+        filtering.expand("-@two", saved)
+    with pytest.raises(filtering.ListFilterError, match="no filter @none; there are: @slow"):
+        filtering.expand("-@none", saved)
+    for wrong in (
+        "tokens:>1m",
+        "tokens:>5s",
+        "cost:>1h",
+        "tokens:>$5",
+        "duration:>$5",
+    ):  # the unit was left out
+        with pytest.raises(filtering.ListFilterError, match="wants a number"):
+            filtering.parse(wrong)
+    for right in ("tokens:>=500", "cost:<$0.5", "cost:0.5", "duration:>1.5m", "-duration:=3ms"):
+        filtering.parse(right)
 
 
 async def test_what_was_said_can_be_read_again(tmp_path):

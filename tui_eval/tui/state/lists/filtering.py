@@ -40,7 +40,15 @@ STATUSES = {
 FLAGS = ("star", "noted", "differs")
 KEYS = ("agent", "model", "suite", "tag", "format", "name", "id", "prompt", "note", "verdict")
 NUMBERS = ("duration", "cost", "tokens")
-_COMPARED = re.compile(r"(<=|>=|<|>|=)?\$?(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_NUMBER = r"(<=|>=|<|>|=)?%s(\d+(?:\.\d+)?)%s"
+_COMPARED = {
+    "duration": re.compile(_NUMBER % ("", "(ms|s|m|h)?")),
+    "cost": re.compile(_NUMBER % (r"\$?", "()")),
+    "tokens": re.compile(_NUMBER % ("", "()")),
+}
+"""How a number is written; only times have units, and `m` is minutes, no million."""
+_QUOTED = r"""("[^"]*"|'[^']*')"""
+_SAVED = r"(?<!\S)(-?)@(\S+)"
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -131,7 +139,7 @@ def parse(expression: str) -> CaseFilter:
                 terms.append(Term(key.lower(), value.lower(), negative))
         elif colon and key.lower() in NUMBERS:
             if value:
-                if _COMPARED.fullmatch(value.lower()) is None:
+                if _COMPARED[key.lower()].fullmatch(value.lower()) is None:
                     raise ListFilterError(
                         f"{key}: wants a number, such as {key}:>{'5s' if key == 'duration' else '1'}"
                     )
@@ -160,23 +168,34 @@ def _no_such(key: str) -> str:
 
 
 def expand(expression: str, saved: Mapping[str, str]) -> str:
-    """The expression with every `@name` replaced by what was saved under that name.
+    """The expression with every `@name` outside quotes replaced by what was saved under that name; `-@name` by its term
+    turned round.
 
     Raises:
-        FilterError: nothing was, or names stand for each other.
+        FilterError: nothing was, names stand for each other, or what is to be turned round is not one term.
     """
+
+    def meant(found: re.Match[str]) -> str:
+        turned, name = found.groups()
+        if name not in saved:
+            there = ", ".join(f"@{one}" for one in saved) or "none"
+            raise ListFilterError(f"no filter @{name}; there are: {there}")
+        return _turned_round(saved[name], name) if turned else saved[name]
+
     for _ in range(8):
-        words = expression.split()
-        if not any(len(word) > 1 and word.startswith("@") for word in words):
+        parts = re.split(_QUOTED, expression)
+        parts[::2] = [re.sub(_SAVED, meant, part) for part in parts[::2]]
+        if (expanded := "".join(parts)) == expression:
             return expression
-        for word in words:
-            if len(word) > 1 and word.startswith("@") and word[1:] not in saved:
-                there = ", ".join(f"@{name}" for name in saved) or "none"
-                raise ListFilterError(f"no filter {word}; there are: {there}")
-        expression = " ".join(
-            saved[word[1:]] if len(word) > 1 and word.startswith("@") else word for word in words
-        )
+        expression = expanded
     raise ListFilterError("saved filters name each other in a circle")
+
+
+def _turned_round(expression: str, name: str) -> str:
+    words = re.findall(r"""(?:"[^"]*"|'[^']*'|\S)+""", expression)
+    if len(words) != 1:  # not all of several at once: no terms that are joined by *and* say that
+        raise ListFilterError(f"-@{name}: @{name} is several terms, turn round each of them: {expression}")
+    return words[0][1:] if words[0].startswith("-") else f"-{words[0]}"
 
 
 def tags_of(metadata: dict[str, Any]) -> list[str]:
@@ -222,15 +241,14 @@ def _matches(term: Term, subject: Subject) -> bool:
         case "verdict":
             return subject.note is not None and (subject.note.verdict or "").startswith(value)
     if term.key in NUMBERS:
-        return _compares(getattr(subject, term.key), value)
+        return _compares(getattr(subject, term.key), _COMPARED[term.key].fullmatch(value))
     return (
         value in subject.name.lower() or value in subject.case_id.lower() or value in subject.text().lower()
     )
 
 
-def _compares(number: float | None, value: str) -> bool:
+def _compares(number: float | None, found: re.Match[str] | None) -> bool:
     """`>5s`, `<=100`; a number alone asks for at least it. What is not known never matches."""
-    found = _COMPARED.fullmatch(value)
     if number is None or found is None:
         return False
     sign, digits, unit = found.groups()
