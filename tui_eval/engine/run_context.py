@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,7 +117,7 @@ class RunContext(Hosts):
         """How fast each agent may be asked, by its name."""
         self._began, self._began_at = 0.0, time.monotonic()
         self._agents: dict[bytes, Agent] = {}
-        self._turns: dict[Agent, asyncio.Semaphore] = {}
+        self._turns: dict[tuple[str, int], asyncio.Semaphore] = {}
         self._agents_of: dict[int, tuple[AgentSpec, Agent]] = {}
         self._tried: set[tuple[str | None, str]] = set()
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
@@ -315,14 +315,15 @@ class RunContext(Hosts):
             return None, None
 
         async def ask(system: str | None, prompt: str, schema: dict[str, Any] | None) -> JudgeAnswer:
-            self._tell_once(
+            self.tell_once(
                 f"no judge is named: {spec.name} grades, as in promptfoo (judge: in tui_eval.yaml, or --judge)"
             )
             return await self._ask(spec, system, prompt, schema, job)
 
         return ask, spec.name
 
-    def _tell_once(self, line: str) -> None:
+    def tell_once(self, line: str) -> None:
+        """Show a line to the person who waits for the run, the first time only."""
         if line not in self._told and self.tell is not None and self.asks_models:
             self._told.add(line)
             self.tell(line)
@@ -358,12 +359,12 @@ class RunContext(Hosts):
             if not self.typed_judge or job.judge != self.typed_judge:
                 raise CannotJudge(str(error)) from None
             name = provider_name(provider)
-            self._tell_once(
+            self.tell_once(
                 f"nothing here speaks to the suite's grader {name}: {job.judge} grades in its place"
             )
             return None
         if self.typed_judge and job.judge == self.typed_judge and spec.name != job.judge:
-            self._tell_once(
+            self.tell_once(
                 f"{provider_name(provider)} grades where the suite names it; {job.judge} does where it names none"
             )
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema, job)
@@ -511,14 +512,17 @@ class RunContext(Hosts):
             raise CannotJudge(f"the judge did not answer: {error}", "judge-failed", _short(error)) from None
         raise CannotJudge("the judge ended without an answer", "judge-failed", "no answer")
 
+    def turn(self, name: str, most: int) -> AbstractAsyncContextManager[Any]:
+        """A turn at the judge of this name, which takes so many questions at once."""
+        return self._turns.setdefault((name, most), asyncio.Semaphore(most))
+
     @asynccontextmanager
     async def _at_its_turn(self, agent: Agent) -> AsyncIterator[fair_share.Waiting]:
         """A judge is asked inside: as many at once, and as often, as its entry lets it. What waits for that spends no time
         of the attempt's."""
         most = agent.spec.concurrency
-        turns = self._turns.setdefault(agent, asyncio.Semaphore(most)) if most else nullcontext()
         with fair_share.waiting() as held:
-            async with turns:
+            async with self.turn(agent.spec.name, most) if most else nullcontext():
                 if not agent.keeps_pace:
                     await asyncio.sleep(await agent.pace.claimed())
                 held.over()

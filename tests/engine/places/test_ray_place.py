@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
+import msgspec
 import pytest
 
 from tests.support.waiting import until
@@ -30,12 +31,14 @@ from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.chosen_place import what_runs_here
 from tui_eval.engine.places.ray_driver import NoCluster
 from tui_eval.engine.places.ray_place import RayPlace, check_size, packed_project
-from tui_eval.engine.places.ray_worker import OwnFiles, RayWorker, WorkerStart
+from tui_eval.engine.places.ray_worker import EventLog, FarContext, OwnFiles, RayWorker, WorkerStart
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust, fingerprint
+from tui_eval.model import Attempt
 from tui_eval.store.answer_cache import AnswerCache
+from tui_eval.store.encoding import unpack
 from tui_eval.store.reader import RunReader
 from tui_eval.store.writer import RunWriter
 
@@ -320,6 +323,69 @@ async def test_a_worker_finds_the_projects_folders_of_pythonpath_in_its_own(
     await worker.end()
 
 
+async def test_what_a_suite_says_of_a_file_is_where_the_project_is_on_a_worker(
+    unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`env: {DATA: /home/me/project/data}`, or a filter by its whole path: they led to where nothing is on another machine."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "prompt.txt").write_text("{{ env.DATA | length }}")
+    suite = "prompts: ['file://prompt.txt']\nproviders: [echo]\ntests: [{vars: {q: one}}]\nenv: {DATA: '%s/data'}\n"
+    (root / "promptfooconfig.yaml").write_text(suite % root)
+    (job,) = prepare(RunRequest(paths=[str(root)], trust=True, root=str(root))).jobs
+    monkeypatch.setattr(ray_worker.os, "dup2", lambda *_: None)  # or this process writes nowhere
+    worker = RayWorker(1)
+    start = WorkerStart(Config(root=root), Trust(True), "run", None, {}, False)
+    await worker.begin(pickle.dumps(start), "10.0.0.4")
+    bare = msgspec.structs.replace(job, settings={})
+    ticket = ray_worker.SentTicket(1, 1, bare, None, None, [])
+    await worker.give(pickle.dumps({job.suite: job.settings}), pickle.dumps([ticket]))
+    ended: list[messages.LoggedEvent] = []
+    while not ended:
+        ended = [one for one in messages.events_of(await worker.take()) if one.what == "done"]
+    assert unpack(ended[0].given[0], Attempt).response_text == str(len(f"{Path.cwd()}/data"))
+    await worker.end()
+
+
+async def test_where_few_files_may_be_open_fewer_attempts_are_made_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers began all that they were given: `too many open files`, of which here there are fewer at once."""
+    at_once: list[int] = []
+    full, going = asyncio.Event(), asyncio.Event()
+    now = 0
+
+    async def execute(job: plan.Job, number: int, *_: object) -> Attempt:
+        nonlocal now
+        now += 1
+        at_once.append(now)
+        if now == 2:
+            full.set()
+        await going.wait()
+        now -= 1
+        return Attempt(job.case.case_id, number, "passed", job.agent, job.model)
+
+    monkeypatch.setattr(ray_worker, "execute", execute)
+    monkeypatch.setattr(ray_worker, "within_open_files", lambda _: 2)
+    monkeypatch.setattr(ray_worker.os, "dup2", lambda *_: None)  # or this process writes nowhere
+    (tmp_path / "promptfooconfig.yaml").write_text(_JUDGED)
+    job = prepare(RunRequest(paths=[str(tmp_path)], trust=True, root=str(tmp_path))).jobs[1]
+    worker = RayWorker(1)
+    await worker.begin(
+        pickle.dumps(WorkerStart(Config(root=tmp_path), Trust(True), "run", None, {}, True)), "10.0.0.4"
+    )
+    tickets = [ray_worker.SentTicket(ref, 1, job, None, None, []) for ref in range(1, 9)]
+    await worker.give(b"", pickle.dumps(tickets))
+    await full.wait()
+    await asyncio.sleep(0)
+    going.set()
+    done = 0
+    while done < len(tickets):
+        done += sum(one.what == "done" for one in messages.events_of(await worker.take()))
+    assert max(at_once) == 2
+    await worker.end()
+
+
 def test_an_address_at_which_nothing_answers_is_said_early_and_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -382,6 +448,8 @@ class Cluster:
             if isinstance(message, messages.Connect):
                 self.say(messages.Nodes(1))
                 await self.connected()
+            elif isinstance(self, TwoWork):
+                await self.answers(message)
             elif isinstance(message, messages.Give):
                 refs = [ticket.ref for ticket in pickle.loads(message.tickets)]
                 self.given.setdefault(message.worker, []).extend(refs)
@@ -436,18 +504,26 @@ async def executed(
     tickets: int,
     told: list[str],
     ends: str = "finished",
+    project: dict[str, str] | None = None,
+    said: list[str] | None = None,
 ) -> AsyncIterator[tuple[RunReader, Cluster]]:
-    """A run on that cluster, at its end: as it is kept."""
+    """A run on that cluster, of that project or of `tickets` cases of a scripted agent, at its end: as it is kept."""
     clusters: list[Cluster] = []
     root = tmp_path / "run"
-    root.mkdir()
-    (root / "tui_eval.yaml").write_text("agents:\n  helper: {type: scripted, script: agent.script.yaml}\n")
-    (root / "agent.script.yaml").write_text("default: {say: hi there}\n")
+    root.mkdir(exist_ok=True)
     cases = "".join(
         f"  - {{name: case {n}, input: hello {n}, expected: {{should_contain: [hi]}}}}\n"
         for n in range(tickets)
     )
-    (root / "suite.yaml").write_text(f"agent: helper\ntest_cases:\n{cases}")
+    for name, text in (
+        project
+        or {
+            "tui_eval.yaml": "agents:\n  helper: {type: scripted, script: agent.script.yaml}\n",
+            "agent.script.yaml": "default: {say: hi there}\n",
+            "suite.yaml": f"agent: helper\ntest_cases:\n{cases}",
+        }
+    ).items():
+        (root / name).write_text(text)
     run = prepare(RunRequest(paths=[str(root)], trust=True, concurrency=tickets))
     assert run.writer is not None
     folder = run.writer.folder
@@ -460,6 +536,7 @@ async def executed(
     monkeypatch.setattr(ray_worker.os, "dup2", lambda *_: None)  # or this process writes nowhere
     run.runner.place = RayPlace("", tickets, run.environment, run.writer, shared=True, say=told.append)
     run.runner.place.left_out = cluster.left_out
+    run.on_word = said.append if said is not None else None
     assert await asyncio.wait_for(run.execute(), 30) == ends
     with closing(RunReader(folder)) as reader:
         yield reader, clusters[0]
@@ -487,6 +564,109 @@ async def test_attempts_that_begin_anew_since_their_worker_was_lost_are_told(
             "begun anew" in attempt.transcript[0].text
             and "worker 1 on 10.0.0.4" in attempt.transcript[0].text
         )
+
+
+class TwoWork(Cluster):
+    """Both workers execute what they are given."""
+
+    said: ClassVar[list[str]] = []
+
+    def __init__(self, run) -> None:
+        super().__init__(run)
+        self.workers = {1: RayWorker(1), 2: self.worker}
+        self.said.clear()
+        run.environment.tell = self.said.append
+
+    async def connected(self) -> None:
+        for number, worker in self.workers.items():
+            await worker.begin(pickle.dumps(self._start), f"10.0.0.{number}")
+            self._tasks.append(asyncio.ensure_future(self._taken(number, worker)))
+        for number in self.workers:
+            self.say(messages.WorkerUp(number, f"10.0.0.{number}"))
+
+    async def _taken(self, number: int, worker: RayWorker) -> None:
+        while True:
+            self.say(messages.Happened(number, await worker.take()))
+
+    async def has(self, worker: int, refs: list[int]) -> None:
+        raise AssertionError("each executes its own")
+
+    async def answers(self, message: messages.FromEngine) -> None:
+        match message:
+            case messages.Give():
+                await self.workers[message.worker].give(message.settings, message.tickets)
+            case messages.Granted():
+                await self.workers[message.worker].granted(message.asked, message.seconds)
+            case _:
+                pass
+
+
+_JUDGE = """
+import os, time
+def answer(message):
+    name = f"asked/{os.getpid()}-{time.time_ns()}"
+    open(name, "x").close()
+    time.sleep(0.05)
+    with open("at_once.txt", "a") as file:
+        file.write(f"{len(os.listdir('asked'))}\\n")
+    os.remove(name)
+    return '{"pass": true, "score": 1, "reason": "fine"}'
+"""
+
+
+@pytest.mark.real
+async def test_a_judge_is_asked_by_all_workers_together_as_often_at_once_as_its_entry_lets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of which a single question is to be asked at a time was asked as many as there are workers."""
+    tests = "".join(
+        f"  - {{vars: {{q: '{n}'}}, assert: [{{type: llm-rubric, value: polite}}]}}\n" for n in range(8)
+    )
+    project = {
+        "tui_eval.yaml": "judge: {type: python, function: 'judge.py:answer', concurrency: 1}\n",
+        "judge.py": _JUDGE,
+        "promptfooconfig.yaml": f"prompts: ['{{{{q}}}}']\nproviders: [echo]\ntests:\n{tests}",
+    }
+    (tmp_path / "run" / "asked").mkdir(parents=True)
+    async with executed(tmp_path, monkeypatch, TwoWork, 8, [], project=project) as (reader, cluster):
+        made = [reader.attempt(row.id) for row in reader.attempts()]
+        assert {one.ran_on for one in made if one is not None} == {
+            f"worker {n} on 10.0.0.{n}" for n in (1, 2)
+        }
+        assert {one.outcome for one in made if one is not None} == {"passed"}
+        assert (cluster.root / "at_once.txt").read_text().split() == ["1"] * 8
+
+
+class Says(TwoWork):
+    """Each of its workers says the same."""
+
+    async def connected(self) -> None:
+        await super().connected()
+        lines = [("told", "openai grades"), ("said", "loading the agent")]
+        events = [messages.LoggedEvent(0, what, [line]) for what, line in lines]
+        for number in self.workers:
+            self.say(messages.Happened(number, messages.batch_of(events)))
+
+
+async def test_what_is_said_once_of_a_run_is_said_where_the_person_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That a model grades which nobody has named, and is paid, was said by workers to nobody."""
+    said: list[str] = []
+    async with executed(tmp_path, monkeypatch, Says, 2, [], said=said):
+        assert Says.said == ["openai grades"]
+        assert said == ["loading the agent"]
+
+
+async def test_a_worker_passes_on_what_is_said_once(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    context = FarContext(Config(root=tmp_path), Trust(True), log, {})
+    for _ in range(2):
+        context.tell_once("openai grades")
+        context.say_once("loading the agent")
+    events = [(one.ref, one.what, one.given) for one in messages.events_of(await log.take())]
+    assert events == [(0, "told", ["openai grades"]), (0, "said", ["loading the agent"])]
+    await context.close()
 
 
 class HeadDies(Cluster):

@@ -84,7 +84,7 @@ class CancelAttempts(msgspec.Struct, tag="cancel"):
 
 
 class Granted(msgspec.Struct, tag="granted"):
-    """How long a worker waits before the request that it asked for."""
+    """How long a worker waits before the request that it asked for; at its turn, not at all."""
 
     worker: int
     asked: int
@@ -151,8 +151,9 @@ class Gone(msgspec.Struct, tag="gone"):
 
 class LoggedEvent(msgspec.Struct, array_like=True):
     """Something an attempt reported to its log: the method's name and what it was given. Beside those of `AttemptLog`:
-    `done` (packed, mark), `cancelled` (packed, or nothing where it had not begun), `broken` (why), `frame` (name, bytes), `pace` (id,
-    agent, requests a minute; no attempt's)."""
+    `done` (packed, mark), `cancelled` (packed, or nothing where it had not begun), `broken` (why), `frame` (name, bytes). No
+    attempt's (`ref` 0) is what a worker wants of the engine: `pace` (id, agent, requests a minute), `turn_wanted` (id, judge, questions at once),
+    `turn_over` (id), `told` and `said` (line)."""
 
     ref: int
     what: str

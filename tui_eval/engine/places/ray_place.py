@@ -31,6 +31,7 @@ from tui_eval.engine.places.chosen_place import what_runs_here
 from tui_eval.engine.places.here import Here
 from tui_eval.engine.places.ray_driver import why_ended
 from tui_eval.engine.places.ray_messages import LoggedEvent, events_of
+from tui_eval.engine.schedule import within_open_files
 from tui_eval.extras import adding
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import in_turn
@@ -105,6 +106,7 @@ class _RayWorker:
         self.outbox: list[SentTicket] = []
         self.settings: dict[str, Any] = {}
         self.suites: set[str] = set()
+        self.turns: dict[int, asyncio.Task[None]] = {}
 
 
 class RayPlace:
@@ -131,6 +133,7 @@ class RayPlace:
         self._named = named
         self._say = say
         self._here: AttemptPlace = Here(environment, writer)
+        self._room = asyncio.Semaphore(within_open_files(most))
         self._workers: dict[int, _RayWorker] = {}
         self._nodes = 0
         self._waits = ""
@@ -263,7 +266,8 @@ class RayPlace:
         if what is not None:
             if what:
                 self._environment.say_once(f"ray: {what} run on this machine")
-            return await self._here.attempt(ticket, ends, left)
+            async with self._room:
+                return await self._here.attempt(ticket, ends, left)
         made = _explained(await self._far(ticket, ends, left), self.left_out)
         job, attempt = ticket.job, made.attempt
         self._environment.memory.remember(job.case, job.agent, job.model, attempt)
@@ -468,10 +472,8 @@ class RayPlace:
 
     def _happened(self, worker: _RayWorker, event: LoggedEvent) -> None:
         ref, what, given = event.ref, event.what, event.given
-        if what == "pace":
-            asked, agent, per_minute = given
-            pace = self._environment.paces.setdefault(agent, Pace(per_minute))
-            self._send(messages.Granted(worker.number, asked, pace.claim()))
+        if not ref:
+            self._wanted(worker, what, given)
             return
         future = worker.flights.get(ref)
         if future is None or future.done():
@@ -502,6 +504,29 @@ class RayPlace:
         elif what == "cancelled":
             del worker.flights[ref]
             future.cancel()
+
+    def _wanted(self, worker: _RayWorker, what: str, given: list[Any]) -> None:
+        """What is the run's, and not a worker's."""
+        match what, given:
+            case "pace", [asked, agent, per_minute]:
+                pace = self._environment.paces.setdefault(agent, Pace(per_minute))
+                self._send(messages.Granted(worker.number, asked, pace.claim()))
+            case "turn_wanted", [asked, judge, most]:
+                worker.turns[asked] = asyncio.ensure_future(self._turn(worker, asked, judge, most))
+            case "turn_over", [asked]:
+                worker.turns.pop(asked).cancel()
+            case "told", [line]:
+                self._environment.tell_once(line)
+            case "said", [line]:
+                self._environment.say_once(line)
+            case _:
+                pass
+
+    async def _turn(self, worker: _RayWorker, asked: int, judge: str, most: int) -> None:
+        """A worker's turn at a judge, until that is over, or the worker gone: this is cancelled."""
+        async with self._environment.turn(judge, most):
+            self._send(messages.Granted(worker.number, asked, 0.0))
+            await asyncio.Event().wait()
 
     def _keep_frame(self, ref: int, name: str, body: bytes) -> None:
         """Rows that are kept beside the run's database, as `store.frames` does."""
@@ -536,6 +561,8 @@ class RayPlace:
 
 
 def _fail(worker: _RayWorker, why: Exception) -> None:
+    for turn in worker.turns.values():
+        turn.cancel()
     flights, worker.flights = worker.flights, {}
     for future in flights.values():
         if not future.done():
@@ -679,7 +706,7 @@ def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
         _add_folders(sent, root)
         package.writestr(zipfile.ZipInfo(messages.MANIFEST, _EARLIEST), msgspec.json.encode(sent))
     count, size = len(sent.sizes), target.stat().st_size / 2**20
-    said = f"ray: {count:,} {'file of' if count == 1 else 'files of'} {root} {'is' if count == 1 else 'are'} sent ({size:.1f} MB packed), without .git, .tui-eval, .env*, environments and tui_eval.yaml"
+    said = f"ray: {count:,} {'file of' if count == 1 else 'files of'} {root} {'is' if count == 1 else 'are'} sent ({size:.1f} MB packed), without .git, .tui-eval, .env*, environments, node_modules and tui_eval.yaml"
     if secret:
         said += f"; left out, for a secret in them: {', '.join(secret[:5])}{' …' if len(secret) > 5 else ''}"
     return SentFiles(target, said, secret)

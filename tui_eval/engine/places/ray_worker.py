@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -35,6 +35,7 @@ from tui_eval.engine.places.ray_messages import MANIFEST, LoggedEvent, SentFolde
 from tui_eval.engine.plan import Job
 from tui_eval.engine.row_order import HandedOn
 from tui_eval.engine.run_context import RunContext
+from tui_eval.engine.schedule import within_open_files
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Entry
@@ -272,6 +273,43 @@ class FarPace(Pace):
 _numbers = count(1)
 
 
+class FarContext(RunContext):
+    """What the attempts of a worker share. What is the whole run's is the engine's."""
+
+    def __init__(
+        self, config: Config, trust: Trust, log: EventLog, waiting: dict[int, asyncio.Future[float]]
+    ) -> None:
+        super().__init__(config, trust)
+        self._log, self._waiting = log, waiting
+        self._passed_on: set[tuple[str, str]] = set()
+
+    def tell_once(self, line: str) -> None:
+        """See `RunContext`."""
+        self._pass_on("told", line)
+
+    def say_once(self, line: str) -> None:
+        """See `RunContext`."""
+        self._pass_on("said", line)
+
+    def _pass_on(self, what: str, line: str) -> None:
+        if (what, line) not in self._passed_on:
+            self._passed_on.add((what, line))
+            self._log.ask(what, line)
+
+    @asynccontextmanager
+    async def turn(self, name: str, most: int) -> AsyncIterator[None]:
+        """As in the engine, which gives it."""
+        asked = next(_numbers)
+        given = self._waiting[asked] = asyncio.get_running_loop().create_future()
+        self._log.ask("turn_wanted", asked, name, most)
+        try:
+            await given
+            yield
+        finally:
+            del self._waiting[asked]
+            self._log.ask("turn_over", asked)
+
+
 _LATE = 5.0
 """Seconds that a shared folder may take to show what was made in it."""
 
@@ -415,19 +453,24 @@ def trust_of_home(trust: Trust, home: str, own: str) -> Trust:
     return _TrustOfHome(trust.granted, [], trust.agreed, set(), home, own)
 
 
+_MANY = 10_000
+"""Attempts at once of one worker, where so many files may be open."""
+
+
 class RayWorker:
     """The Ray actor. One event loop only."""
 
     def __init__(self, number: int) -> None:
         self._number = number
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._paces: dict[int, asyncio.Future[float]] = {}
+        self._waiting: dict[int, asyncio.Future[float]] = {}
         self._settings: dict[str, dict[str, Any]] = {}
         self._words = ""
         self._roots: tuple[str, str] | None = None
         self._files: OwnFiles | None = None
         self._imported: set[tuple[str, str, str | None]] = set()
         self._importing = asyncio.Lock()
+        self._room = asyncio.Semaphore(within_open_files(_MANY))
 
     async def where(self) -> str:
         """The machine it is on: its address, and the beginning of the id that Ray knows it by."""
@@ -463,7 +506,7 @@ class RayWorker:
         self._words = f"worker {self._number} on {node}"
         gc.set_threshold(10_000, 20, 20)  # as in the engine's own process
         self._log = EventLog(Path(tempfile.mkdtemp(prefix="tui-eval-")))
-        self._context = RunContext(config, trust)
+        self._context = FarContext(config, trust, self._log, self._waiting)
         self._context.run_id = given.run_id
         self._context.typed_judge = given.judge
         for spec in (*config.agents.values(), config.judge):
@@ -473,12 +516,13 @@ class RayWorker:
     def _keep_pace(self, spec: AgentSpec | None) -> None:
         paces = self._context.paces
         if spec is not None and spec.rate_requests and spec.name not in paces:
-            paces[spec.name] = FarPace(spec.name, spec.rate_requests, self._log, self._paces)
+            paces[spec.name] = FarPace(spec.name, spec.rate_requests, self._log, self._waiting)
 
     async def give(self, settings: bytes, given: bytes) -> None:
         """Begin these attempts."""
         if settings:
-            self._settings.update(pickle.loads(settings))
+            known = pickle.loads(settings)
+            self._settings.update(moved(known, *self._roots) if self._roots is not None else known)
         tickets: list[SentTicket] = pickle.loads(given)
         self._log.given(ticket.ref for ticket in tickets)
         for ticket in tickets:
@@ -491,8 +535,8 @@ class RayWorker:
                 task.cancel()
 
     async def granted(self, asked: int, seconds: float) -> None:
-        """The engine's answer to a question for a moment to send."""
-        future = self._paces.get(asked)
+        """The engine's answer to a question for a moment to send, or for a turn."""
+        future = self._waiting.get(asked)
         if future is not None and not future.done():
             future.set_result(seconds)
 
@@ -516,8 +560,10 @@ class RayWorker:
 
     async def _execute(self, ticket: SentTicket) -> None:
         ref, left = ticket.ref, {}
+        ends = None if ticket.left is None else asyncio.get_running_loop().time() + ticket.left
         try:
-            await self._executed(ticket, left)
+            async with self._room:
+                await self._executed(ticket, ends, left)
         except asyncio.CancelledError:
             kept = left.get(ref)
             self._log.ended(
@@ -528,7 +574,7 @@ class RayWorker:
         finally:
             self._tasks.pop(ref, None)
 
-    async def _executed(self, ticket: SentTicket, left: dict[int, Attempt]) -> None:
+    async def _executed(self, ticket: SentTicket, ends: float | None, left: dict[int, Attempt]) -> None:
         job = ticket.job
         if self._roots is not None:
             job = moved(job, *self._roots)
@@ -537,7 +583,6 @@ class RayWorker:
         self._keep_pace(job.spec)
         if ticket.handed_on is not None:
             self._context.memory.take(job, ticket.number, ticket.handed_on)
-        ends = None if ticket.left is None else asyncio.get_running_loop().time() + ticket.left
         try:
             attempt = await execute(
                 job, ticket.number, ticket.ref, self._context, self._log, ends, None, left
