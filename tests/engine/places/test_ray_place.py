@@ -377,7 +377,8 @@ async def test_where_few_files_may_be_open_fewer_attempts_are_made_at_once(
     tickets = [ray_worker.SentTicket(ref, 1, job, None, None, []) for ref in range(1, 9)]
     await worker.give(b"", pickle.dumps(tickets))
     await full.wait()
-    await asyncio.sleep(0)
+    for _ in range(200):  # the others would begin by then
+        await asyncio.sleep(0)
     going.set()
     done = 0
     while done < len(tickets):
