@@ -82,14 +82,18 @@ def test_an_entry_with_a_slip_asks_nobody(
         "suites: [{path: '**', agnet: rest}]",
         "suites: [{path: '**', model: 3}]",
         "providers: {x: 3}\nsuites: [{path: '**', compta: reference}]",
+        "suites: [{path: '**', comparison: {rtl: 1}}]",
+        "suites: [{path: '**', comparison: {rtol: much}}]",
     ],
 )
+@pytest.mark.parametrize("typed", [[], ["--agent", "helper"]], ids=["", "typed"])
 def test_a_rule_with_a_slip_has_its_cases_ask_nobody(
-    cli: Cli, two_models: Path, server: TwoModels, wrong: str
+    cli: Cli, two_models: Path, server: TwoModels, wrong: str, typed: list[str]
 ) -> None:
+    """Whoever is asked, it says how the answers are judged: by other rules they could be green."""
     with (two_models / "tui_eval.yaml").open("a") as file:
         file.write(f"  rest: {{type: echo}}\n{wrong}\n")
-    told = cli("run", "one", "--display", "json")
+    told = cli("run", "one", "--display", "json", *typed)
     assert told.code == 4 and {outcome for _, _, outcome in ran(told.out)} == {"error"}, told
     assert not server.requests and "tui_eval.yaml:" in told.out
 

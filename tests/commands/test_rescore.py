@@ -361,7 +361,7 @@ def test_a_setting_that_cannot_be_read_is_said_and_the_run_is_not_whole(
     (project / "tui_eval.yaml").write_text(CONFIG + wrong + "\n", "utf-8")
     told = cli(*words, "-o", "r.json")
     assert told.code == 4 and "tui_eval.yaml:3: " in told.err, told
-    if stop and "compat" in wrong:  # an entry that cannot be read says of nobody that he is to be asked
+    if stop and "suites" in wrong:  # an entry that cannot be read says of nobody that he is to be asked
         assert "helper cannot be asked: tui_eval.yaml:3: " in told.err and not (project / "r.json").exists()
         return
     assert json.loads((project / "r.json").read_text())["not_read"][0]["suite"] == "tui_eval.yaml"

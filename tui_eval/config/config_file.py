@@ -272,6 +272,9 @@ class _Reader:
     def _suite(self, item: Any, path: tuple[Hashable, ...]) -> SuiteRule | None:
         before = len(self._config.problems)
         taken = self._take(keys.SUITE, item, path, "an entry of suites")
+        comparison = self._take(
+            keys.COMPARISON, taken.get("comparison", {}), (*path, "comparison"), "comparison"
+        )
         misread = len(self._config.problems) > before
         if "path" not in taken:
             if isinstance(item, dict) and "path" not in item:
@@ -291,9 +294,6 @@ class _Reader:
         )  # not to be read yet
         if "database" in taken and taken["database"] not in databases and not unnamed:
             self._no_such((*path, "database"), taken["database"], databases, "database")
-        comparison = self._take(
-            keys.COMPARISON, taken.get("comparison", {}), (*path, "comparison"), "comparison"
-        )
         wrong = str(self._config.problems[before]) if misread else ""
         return SuiteRule(**{**taken, "comparison": comparison}, line=self._lines.at(*path), wrong=wrong)
 

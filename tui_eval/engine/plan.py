@@ -324,7 +324,7 @@ def _job(
         comparison=_comparison(case, rule, config, compat),
         database=database,
         judge=request.judge or (rule.judge if rule else None),
-        problem=problem or refused(case),
+        problem=problem or (rule.wrong if rule else "") or refused(case),
         first_attempt=request.first_attempt,
         deadline_all=deadline_all,
     )
