@@ -365,7 +365,11 @@ async def test_where_few_files_may_be_open_fewer_attempts_are_made_at_once(
         now -= 1
         return Attempt(job.case.case_id, number, "passed", job.agent, job.model)
 
+    async def imported(*_: object) -> None:
+        """Nothing is waited for in a thread."""
+
     monkeypatch.setattr(ray_worker, "execute", execute)
+    monkeypatch.setattr(ray_worker, "import_first", imported)
     monkeypatch.setattr(ray_worker, "within_open_files", lambda _: 2)
     monkeypatch.setattr(ray_worker.os, "dup2", lambda *_: None)  # or this process writes nowhere
     (tmp_path / "promptfooconfig.yaml").write_text(_JUDGED)
