@@ -57,6 +57,7 @@ def test_a_run_of_another_person_closes_no_others(root: Path) -> None:
     first.chmod(0)
     code, said = run(root, "runs")
     assert code == 0 and "internal error" not in said and said.count("finished") == 1
+    assert f"not known is what is in {first}, which cannot be read" in said
     assert run(root, "run", "suite.yaml", "--failed", "--display", "none")[0] == 5
     for one in (root / ".tui-eval" / "runs").iterdir():
         one.chmod(0)

@@ -33,7 +33,7 @@ from tui_eval.commands.run_suites import (
     unread_of,
     write_files,
 )
-from tui_eval.config.project import find_root
+from tui_eval.config.project import closed_to_us, find_root
 from tui_eval.engine.selection import is_id
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.formats import format_of
@@ -49,7 +49,7 @@ from tui_eval.store.judged_under import compat_of
 from tui_eval.store.missing_cases import lacks_of, lacks_words
 from tui_eval.store.printed_commands import other_way_on, way_on
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.run_folders import Store, StoreError, not_known_in
 from tui_eval.store.schema import CaseHistory, RunSummary, StoredCase
 from tui_eval.store.shard_runs import merged_of, shard_words, without_gap
 from tui_eval.store.summary import cached_of, judges_of
@@ -336,6 +336,8 @@ def list_runs(as_json: bool) -> int:
         say(runs_text(found, terminal_width()))
     else:
         say(f"{Store(root).none_yet(root)}; start one with `tui-eval run PATH`")
+    if found and (closed := closed_to_us(root)) is not None:
+        warn(not_known_in(closed).removeprefix("; "))
     return EXIT_OK if found else EXIT_NOTHING
 
 

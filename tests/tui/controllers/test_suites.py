@@ -290,6 +290,20 @@ async def test_esc_answers_nothing_says_so_and_is_asked_again_before_anything_is
     assert len(ran) == 2 and one.alone.window.screen is one.alone.list
 
 
+async def test_who_steps_no_case_is_asked_for_no_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`b` on the line of a folder asked for it, and did nothing then."""
+    one, ran = Suites(tmp_path), []
+    await one.load()
+    run = one.suites.before_running(lambda: ran.append("says that there is no case"), of_case=True)
+    one.suites.ask_trust(["run a.py"])
+    await one.alone.answer(None)
+    monkeypatch.setattr(one.alone.places, "pointer", lambda: None)
+    run()
+    assert ran and one.alone.window.screen is one.alone.list
+
+
 async def test_a_no_to_what_was_put_off_lets_the_run_go_on_without(tmp_path: Path) -> None:
     one, ran = Suites(tmp_path), []
     await one.load()

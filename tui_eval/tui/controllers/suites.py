@@ -260,17 +260,20 @@ class SuiteController:
         if isinstance(cursor, str) and cursor:
             place.go_when_there(cursor)
 
-    def before_running(self, run: Handler, *, of_list: bool = False, at_cursor: bool = False) -> Handler:
+    def before_running(
+        self, run: Handler, *, of_list: bool = False, at_cursor: bool = False, of_case: bool = False
+    ) -> Handler:
         """What a key does that runs cases: the suites are read to their end first, then all is asked about that they would
         do and that has no answer yet. Where it is put off once more, nothing runs. `of_list`: the cases are those of the
-        list, which is to hold all that was read; `at_cursor`: those of the line under its cursor."""
+        list, which is to hold all that was read; `at_cursor`: those of the line under its cursor; `of_case`: it is one."""
 
         def when_read() -> Any:
             if self._looking:
                 return self._core.notices.say("a run is being started")
             read = self._read_to >= self._needed
             if read and (not of_list or self._is_listed()):
-                return self._ask_first(run)
+                # Where no case is meant nothing is run, and it says so.
+                return run() if of_case and self._places.pointer() is None else self._ask_first(run)
             front = self._looked_at
             line = front.line_under_cursor() if at_cursor and front is not None else None
             if at_cursor and line is None and front is self._places.suites:
