@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import FakeEngine, LiveRun, project
+from tests.tui.terminal.test_type_ahead import type_at_once
 from tui_eval.formats import reading
 from tui_eval.tui.app import EvalApp
 from tui_eval.tui.loaders import suites_loader
@@ -55,6 +56,38 @@ async def test_y_on_a_list_copies_of_the_case_and_what_follows_runs_nothing(tmp_
         await pilot.press("y", "i")
         await until(lambda: "id: " in screen_text(app), pilot)
         assert app.clipboard == app.state.rows[0].case_id
+        assert not app.services.engines.own.requests
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("keys", "words"), [("ya", "Copy"), ("yc", "Copy"), ("mr", "verdict"), ("mx", "verdict")]
+)
+async def test_the_second_of_two_keys_does_nothing_else_on_a_line_that_is_no_case(
+    tmp_path: Path, keys: str, words: str
+) -> None:
+    root = project(tmp_path)
+    async with running_app(root, (100, 30)) as (app, pilot):
+        await until(lambda: len(app.state.rows) == 3, pilot)
+        await pilot.press("g")  # the suite's own line
+        await pilot.press(*keys)
+        await until(lambda: isinstance(app.screen, AskScreen), pilot)
+        assert f"{words}: put the cursor on a case first." in screen_text(app)
+        await pilot.press("escape")
+        await until(lambda: app.screen is app.places.suites, pilot)
+        assert not app.services.engines.own.requests
+
+
+@pytest.mark.real
+async def test_a_verdict_on_a_case_that_never_ran_runs_nothing(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    async with running_app(root, (100, 30)) as (app, pilot):
+        await until(lambda: len(app.state.rows) == 3, pilot)
+        app.places.suites.go_to(app.places.suites.pointer_of(app.places.suites.shown_entries()[0]))
+        await pilot.press("enter", "m", "r")
+        await until(lambda: "no finished attempt to note" in screen_text(app), pilot)
+        await pilot.press("escape", "escape", "m", "r")
+        await until(lambda: "no finished attempt to note" in screen_text(app), pilot)
         assert not app.services.engines.own.requests
 
 
@@ -187,3 +220,34 @@ async def test_a_filter_typed_while_a_thread_makes_the_list_keeps_none_of_the_la
             await until(lambda: not app.state.loading and place.arrangement.busy, pilot)
             place.set_filter("name:5", at_once=True)
         await until(lambda: [row.name for row in place.shown_entries()] == [NAMES[5]], pilot, 20)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("key", ["*", "space"])
+async def test_what_is_marked_while_a_filter_is_being_applied_is_what_it_lets_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """`f` words enter `*` `r`: all that had been shown before were marked and run."""
+    async with half_read(tmp_path, monkeypatch, 1) as (app, pilot, go):
+        go.set()
+        place, requests = app.places.suites, app.services.engines.own.requests
+        await until(
+            lambda: not app.state.loading and place.is_whole() and len(place.shown_entries()) == 6, pilot
+        )
+        await pilot.press("g")
+        made, build = Event(), list_arrangement.build
+
+        def slowly(*arguments: Any) -> Any:
+            assert made.wait(60)
+            return build(*arguments)
+
+        monkeypatch.setattr(list_arrangement, "build", slowly)
+        try:
+            await pilot.press("f", *"says 5", "enter")
+            type_at_once(app, key, "r")
+            await pilot.pause()
+            assert not place.marked()
+        finally:
+            made.set()
+        await until(lambda: requests, pilot)
+        assert [one.partition("::")[2] for one in requests[0].case_ids or []] == [NAMES[5]]

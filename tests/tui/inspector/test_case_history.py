@@ -28,6 +28,7 @@ from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.history import HistoryTab
 from tui_eval.tui.inspector.tools_tab import ToolsTab
 from tui_eval.tui.loaders.case_loader import load_past
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case import history_view
 from tui_eval.tui.state.case.case_history import CasePast, changes, columns, note_words
 from tui_eval.tui.state.case.waterfall import bar_line, bars, label_width, scale_line, span_of
@@ -384,6 +385,21 @@ async def test_a_person_s_verdict_is_kept_and_shown(tmp_path: Path) -> None:
         await pilot.press("m", "x")
         await until(pilot, lambda: screen.content.note is None)
         assert not app.state.notes
+
+
+async def test_a_note_is_on_the_attempt_that_was_seen_when_it_was_asked_for(tmp_path: Path) -> None:
+    app = host(tmp_path, text_failure())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await loaded(pilot)
+        first = screen.content.run_id
+        await pilot.press("m", "n", *"too te")
+        add_run(tmp_path, text_failure(), linked=first, number=2)  # a rerun ends, and is shown
+        screen.go_to(CasePointer(screen.current().case_id, run_id=LATER))
+        await until(pilot, lambda: screen.content.run_id == LATER)
+        await pilot.press(*"rse", "enter")
+        await until(pilot, lambda: bool(Notes(tmp_path).of_case(screen.current().case_id)))
+        (note,) = Notes(tmp_path).of_case(screen.current().case_id)
+        assert (note.run_id, note.text) == (first, "too terse")
 
 
 async def test_bars_over_time_keep_the_call(tmp_path: Path) -> None:

@@ -167,11 +167,13 @@ class NoteController:
 
         def take(content: CaseContent) -> None:
             row = content.row
+            words = ""
             if row is None or row.state != "done" or not content.run_id:
-                self._notices.say("there is no finished attempt to note anything on")
-                return
-            if content.folder is not None and is_looked_at(content.folder):
-                self._notices.say(NOT_NOTED)
+                words = "there is no finished attempt to note anything on"
+            elif content.folder is not None and is_looked_at(content.folder):
+                words = NOT_NOTED
+            if words or row is None:  # asked all the same: `m r` is no key that runs the case
+                self._places.ask(f"{words[:1].upper()}{words[1:]}.", ANSWERS[-1:], lambda _: None)
                 return
             place_of = (content.run_id, row.id)
             content.called = self.state.name_of(pointer.case_id, content.name)

@@ -163,19 +163,22 @@ class CaseNotes:
         """Ask what to note on the attempt."""
         row = self._screen.content.row
         if row is None or row.state != "done":
-            self._screen.say("there is no finished attempt to note anything on")
+            self._asks_nothing("there is no finished attempt to note anything on")
         elif (folder := self._screen.content.folder) is not None and is_looked_at(folder):
-            self._screen.say(NOT_NOTED)
-        else:
-            self._screen.foot.ask("note", NOTE_CHOICES, self._chosen)
+            self._asks_nothing(NOT_NOTED)
+        elif (
+            note := self._noted()
+        ) is not None:  # of the attempt that is seen now: another one may end meanwhile
+            self._screen.foot.ask("note", NOTE_CHOICES, partial(self._chosen, note))
 
-    async def _chosen(self, choice: str) -> None:
-        note = self._noted()
-        if note is None:
-            return
+    def _asks_nothing(self, words: str) -> None:
+        """The next key was an answer, and does nothing else: `m r` runs nothing."""
+        self._services.ask(f"{words[:1].upper()}{words[1:]}.", (("esc", "", "go back"),), lambda _: None)
+
+    async def _chosen(self, note: HumanNote, choice: str) -> None:
         if choice == "n":
             prompt = Prompt("note", note.text, "a word on this attempt", replaces=False)
-            await self._screen.prompts.ask(prompt, self._left)
+            await self._screen.prompts.ask(prompt, partial(self._left, note))
         elif choice == "s":
             self._keep(msgspec.structs.replace(note, star=not note.star))
         elif choice == "x":
@@ -184,9 +187,8 @@ class CaseNotes:
             verdicts = {"r": "right", "w": "wrong"}
             self._keep(msgspec.structs.replace(note, verdict=verdicts.get(choice)))
 
-    def _left(self, text: str, kept: bool) -> None:
-        note = self._noted()
-        if kept and note is not None:
+    def _left(self, note: HumanNote, text: str, kept: bool) -> None:
+        if kept:
             self._keep(msgspec.structs.replace(note, text=text.strip()))
 
     def _noted(self) -> HumanNote | None:

@@ -27,6 +27,7 @@ from tui_eval.tui.state.lists.case_sources import CaseSource
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine, View
 from tui_eval.tui.state.lists.entries import NOT_PASSED, failing, meant, not_passed
 from tui_eval.tui.terminal import clipboard
+from tui_eval.tui.terminal.type_ahead import keys_wait
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 from tui_eval.tui.widgets.lines_pane import LinesPane
@@ -36,6 +37,9 @@ REST = 0.12
 """Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
 
 
+GO_BACK = (("esc", "", "go back"),)
+"""Offered where there is nothing to ask about: the key typed next was an answer, and does nothing else (`y a` runs
+nothing)."""
 OPENS = bindings("list", tuple(key for key in KEYS if key.id == "list.open"))
 """Enter in a pane: the case that stands there."""
 
@@ -130,6 +134,19 @@ class ListPlace(Place, inherit_bindings=False):
     def when_whole(self, do: Callable[[], Any]) -> None:
         """Do this when it is whole; see `ListArrangement.when_whole`."""
         self.arrangement.when_whole(do)
+
+    def mark_when_whole(self, mark: Callable[[], Any]) -> None:
+        """Mark what the filter lets through, when the list holds that; what is typed meanwhile is meant for the marks."""
+        if self.is_whole():
+            mark()
+            return
+        opened = keys_wait(self.app)
+
+        def do() -> None:
+            mark()
+            opened()
+
+        self.when_whole(do)
 
     def say_nothing(self) -> None:
         """Let an empty list say why it is."""
@@ -372,7 +389,9 @@ class ListPlace(Place, inherit_bindings=False):
 
         services, pointer = self.services, self.current()
         if pointer is None:
-            services.notices.say("put the cursor on a case first")
+            services.places.show(
+                "ask", "Copy: put the cursor on a case first.", GO_BACK, answer=lambda _: None
+            )
             return
         where = where_is(services.state, pointer, family=False)
 
@@ -395,7 +414,8 @@ class ListPlace(Place, inherit_bindings=False):
         """Ask what to note on the case's answer."""
         pointer = self.current()
         if pointer is None:
-            self.services.notices.say("put the cursor on a case first")
+            words = "Your verdict: put the cursor on a case first."
+            self.services.places.show("ask", words, GO_BACK, answer=lambda _: None)
         else:
             self.services.notes.ask(pointer, self._ask_note)
 

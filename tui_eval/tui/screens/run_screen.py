@@ -144,6 +144,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
     def on_mount(self) -> None:
         """Begin with what is known."""
         self.case_list.at_once = self.at_once
+        self.case_list.when_whole = self.mark_when_whole
         self.case_list.focus()
         self.streams.called = self._called
         self.set_interval(1.0, self._tick)

@@ -211,6 +211,7 @@ class SuitesScreen(ListPlace):
     def on_mount(self) -> None:
         """Show what is known already."""
         self.case_list.at_once = self.at_once
+        self.case_list.when_whole = self.mark_when_whole
         self.case_list.focus()
         self.set_interval(1.0, self._tick)
         self.arrangement.rebuild()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -486,6 +487,8 @@ class CaseList(CaseLines):
 
     at_once: Callable[[], None] | None = None
     """Called with every move, before it is painted."""
+    when_whole: Callable[[Callable[[], Any]], Any] | None = None
+    """Does something when the list holds what its filter asks for; None: it always does."""
 
     # -- what it shows
 
@@ -664,15 +667,33 @@ class CaseList(CaseLines):
         if found.entry is not None:
             self.marks ^= {found.entry.key}
             self.refresh_row(self.cursor)
+            self.move_to(self.cursor + 1)
+            self.post_message(self.Marked())
         else:
-            keys = {entry.key for entry in self.below(found)}
-            self.marks = self.marks - keys if keys <= self.marks else self.marks | keys
-            self.repaint()
+            self._whole(partial(self._mark_below, found.key))
+
+    def _mark_below(self, key: str) -> None:
+        """Mark all that this line holds, or none of it; where the cursor stands on another one by now, nothing."""
+        found = self.current_line
+        if found is None or found.key != key:
+            return
+        keys = {entry.key for entry in self.below(found)}
+        self.marks = self.marks - keys if keys <= self.marks else self.marks | keys
+        self.repaint()
         self.move_to(self.cursor + 1)
         self.post_message(self.Marked())
 
     def mark_all(self) -> None:
-        """Mark every case shown, or none."""
+        """Mark every case shown, or none: of a filter that was just given those that it lets through."""
+        self._whole(self._mark_shown)
+
+    def _whole(self, do: Callable[[], Any]) -> None:
+        if self.when_whole is None:
+            do()
+        else:
+            self.when_whole(do)
+
+    def _mark_shown(self) -> None:
         keys = {entry.key for entry in self.cases.shown}
         self.marks = set() if self.marks and keys <= self.marks else set(keys)
         self.repaint()
