@@ -23,10 +23,13 @@ from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import LimitReached, SelectionError
 from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.model import Attempt, Case, JudgeUse
+from tui_eval.reports import results
+from tui_eval.reports.console_table import RunTable
 from tui_eval.store.index import Index
 from tui_eval.store.missing_cases import unread_errors_of
 from tui_eval.store.printed_commands import from_here
 from tui_eval.store.reader import RunReader
+from tui_eval.store.shard_runs import unfinished_in
 
 JOB = {
     "held": Case("s::c", "c", "s", "start_to_agent"), "agent": "a", "model": None, "spec": None, "attempts": 1,
@@ -839,3 +842,29 @@ async def test_rows_too_many_for_the_database_are_kept_beside_it(project) -> Non
     for path in (reader.folder / "frames").iterdir():
         path.unlink()
     assert load(reader.folder, attempt.data, "actual") is None
+
+
+async def test_what_was_spent_on_attempts_that_were_put_back_is_said_beside_the_sums(project) -> None:
+    script = (
+        "rules:\n- match: {contains: slow}\n  steps: [{wait: 30}]\n"
+        "default: {say: ok, usage: {input: 30, output: 5}, cost: 0.25}\n"
+    )
+    suite = "agent: helper\ntest_cases:\n- {name: talk, messages: [first, slow], expected: {should_contain: [ok]}}\n"
+    root = project(suite=suite, script=script)
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=1))
+    running = asyncio.create_task(active.execute())
+    assert active.writer is not None
+    folder = active.writer.folder
+    await until(lambda: RunReader(folder).attempts()[0].turn == 2)
+    await active.runner.interrupt()
+    assert await running == "interrupted"
+    (root / "agent.script.yaml").write_text(script.replace("steps: [{wait: 30}]", "say: ok"), "utf-8")
+    for tokens, cost in ((0, 0), (36, 0.25)):  # as it stands, and gone on with
+        reader = RunReader(folder)
+        info, summary = reader.info(), results.build(reader)["summary"]
+        assert (summary["total_tokens"], summary["total_cost"]) == (tokens, cost)
+        assert (summary["unfinished_tokens"], summary["unfinished_cost"]) == (35, 0.25)
+        told = RunTable.of(reader).totals(put_back=unfinished_in(info))
+        assert "; 35 more tokens, $0.2500 more in attempts that did not end" in told
+        if not tokens:
+            assert await (await asyncio.to_thread(resume, folder)).execute() == "finished"

@@ -51,7 +51,7 @@ from tui_eval.store.printed_commands import other_way_on, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, not_known_in
 from tui_eval.store.schema import CaseHistory, RunSummary, StoredCase
-from tui_eval.store.shard_runs import merged_of, shard_words, without_gap
+from tui_eval.store.shard_runs import merged_of, shard_words, unfinished_in, without_gap
 from tui_eval.store.summary import cached_of, judges_of
 
 _Kind = Literal["input_tokens", "output_tokens"]
@@ -73,7 +73,8 @@ def show(reference: str, case_name: str | None, *, gap: bool = True) -> int:
                 say(f"run {info.id}: {info.state}, {', '.join(filter(None, [*info.agents, part, more]))}")
                 say_lines(table.lines(terminal_width()))
                 say_lines(failures_of(with_reader, table, _project_of(with_reader.folder)))
-                say(f"\n{table.totals(info.note if gap else without_gap(info), lacks_of(info))}")
+                note = info.note if gap else without_gap(info)
+                say(f"\n{table.totals(note, lacks_of(info), unfinished_in(info))}")
                 if unread_of(info):
                     return EXIT_USAGE
                 return code_of(table.sums.outcomes, lacks_words(info) or None)
@@ -245,7 +246,8 @@ def follow(reference: str) -> int:
             if not changes:
                 time.sleep(0.2)
         table = console_table.RunTable.of(reader)
-        say(table.totals(lacks=lacks_of(reader.info())))
+        info = reader.info()
+        say(table.totals(lacks=lacks_of(info), put_back=unfinished_in(info)))
         if state == "interrupted" and merged_of(info.provenance):
             warn(f"incomplete: {reader.info().note}")
             return EXIT_FAILED

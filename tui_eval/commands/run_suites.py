@@ -58,7 +58,7 @@ from tui_eval.store.missing_cases import (
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
-from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, mending, shard_words
+from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, mending, shard_words, unfinished_in
 from tui_eval.store.summary import CaseTaker, summarise
 from tui_eval.store.write_thread import lost_words
 
@@ -568,7 +568,8 @@ def _report(
         say(f"\n{console_table.failure_modes(reader.assessment())}")
     cached = f"cached: {active.unseen}" if active.unseen and table.sums.cached else ""
     notes = "\n".join(filter(None, [*why, cached]))
-    say(f"\n{table.totals(notes, lacks_of(reader.info(), unreadable))}")
+    info = reader.info()
+    say(f"\n{table.totals(notes, lacks_of(info, unreadable), unfinished_in(info))}")
     return table.sums.outcomes.keys()
 
 

@@ -27,7 +27,7 @@ from tui_eval.store.missing_cases import HOOKS_FAILED
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunState
-from tui_eval.store.shard_runs import COST_LIMIT, UNFINISHED_COST, CostLimit
+from tui_eval.store.shard_runs import COST_LIMIT, CostLimit, add_unfinished
 from tui_eval.store.summary import CaseTaker
 from tui_eval.store.writer import RunWriter
 
@@ -149,11 +149,9 @@ class ActiveRun:
                         ],
                     )
                 )
-                if unfinished := self.runner.unfinished_cost:
-                    kept = self.writer.info.provenance.get(UNFINISHED_COST)
-                    self.writer.info.provenance[UNFINISHED_COST] = unfinished + (
-                        kept if isinstance(kept, float) else 0.0
-                    )
+                add_unfinished(
+                    self.writer.info.provenance, self.runner.unfinished_tokens, self.runner.unfinished_cost
+                )
                 # Why it was stopped is known anew: a resumed one was interrupted before.
                 notes = [self.runner.stopped_because or "", self.note, *ended]
                 self.writer.info.note = "; ".join(filter(None, notes))

@@ -87,8 +87,8 @@ class Runner:
         """Whether an interruption put something back, or left something uncompared."""
         self._over = False
         self._cost = 0.0
-        self.unfinished_cost = 0.0
-        """USD that went into attempts which an interruption put back."""
+        self.unfinished_cost, self.unfinished_tokens = 0.0, 0
+        """USD, and tokens, that went into attempts which an interruption put back."""
         self.without_cost = 0
         """Answers of which no cost is known: a cost limit cannot count them."""
         self.judges_without_cost = 0
@@ -266,6 +266,7 @@ class Runner:
                 begun = self._left.get(ticket.attempt_ref)
                 if begun is not None:
                     self.unfinished_cost += (begun.cost or 0.0) + _judging_cost(begun)
+                    self.unfinished_tokens += _tokens(begun)
                 self._put_back(ticket)
                 return
             if ticket.attempt_ref not in self._cancelled:
@@ -292,8 +293,7 @@ class Runner:
         judged = ticket.job.judges_only  # what the answer took was spent when it was asked for
         self._cost += 0.0 if judged else attempt.cost or 0.0
         self._judged(attempt.judging)
-        taken = attempt.usage or Usage()
-        used = (taken.input_tokens or 0) + (taken.output_tokens or 0)
+        used = _tokens(attempt)
         # What is no answer may have been paid for; and an answer that could not be judged is one.
         answered = bool(used) or (attempt.error is None and attempt.outcome in ("passed", "failed", "error"))
         if attempt.cost is None and not judged and not attempt.cached and answered:
@@ -422,6 +422,11 @@ class Runner:
             self._schedule.pause(paused)
         if self.writer is not None:
             self.writer.state("paused" if paused else "running")
+
+
+def _tokens(attempt: Attempt) -> int:
+    taken = attempt.usage or Usage()
+    return (taken.input_tokens or 0) + (taken.output_tokens or 0)
 
 
 def _judging_cost(attempt: Attempt) -> float:

@@ -212,9 +212,10 @@ class RunTable:
                 lines.append(f"    again: {rerun_command(case, root, options or {})}")
             yield "\n".join(lines)
 
-    def totals(self, note: str = "", lacks: str = "") -> str:
+    def totals(self, note: str = "", lacks: str = "", put_back: tuple[int, float] = (0, 0.0)) -> str:
         """`All N cases passed` (`1 case passed`), or the counts; attempts beside them where there are more. `lacks` says what the run does
-        not have of what was asked for: then it is not all."""
+        not have of what was asked for: then it is not all; `put_back` what went into attempts that were cut off
+        (`shard_runs.unfinished_in`)."""
         sums = self.sums
         count, passed = sums.cases, sums.count("passed")
         if count and passed == count:
@@ -235,8 +236,10 @@ class RunTable:
             line += f" ({', '.join(notes)})"
         if self._ended != count:
             line += f"; {self._passed} of {self._ended} attempts passed"
-        if self._unfinished:
-            line += f"; {self._unfinished:,} more tokens in attempts that did not end"
+        unfinished, cost = self._unfinished + put_back[0], put_back[1]
+        more = [f"{unfinished:,} more tokens" if unfinished else "", f"${cost:,.4f} more" if cost else ""]
+        if more := ", ".join(filter(None, more)):
+            line += f"; {more} in attempts that did not end"
         if judges := self.sums.judges_words:
             line += f"; {judges}"
         line += self._pass_figures()

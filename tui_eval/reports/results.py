@@ -22,7 +22,7 @@ from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unr
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
-from tui_eval.store.shard_runs import ASKED, PATHS, asked_in, paths_in, shard_words
+from tui_eval.store.shard_runs import ASKED, PATHS, asked_in, paths_in, shard_words, unfinished_in
 from tui_eval.store.summary import CaseSummary, summarise, unfinished_tokens
 
 # -- Sums, averages and pass metrics of results, as nao-core 0.3.29 computes them (formats/nao.md 6).
@@ -297,6 +297,8 @@ def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
         for row in attempts:
             outcome = str(row.outcome) if row.state == "done" else "not run"
             outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    put_back, lost = unfinished_in(info)
+    unfinished += put_back
     yield (
         "summary",
         {
@@ -306,6 +308,7 @@ def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
             "skipped": outcomes.get("skipped", 0),
             "not_run": outcomes.get("not run", 0),
             **({"unfinished_tokens": unfinished} if unfinished else {}),
+            **({"unfinished_cost": figures.rounded_sum(lost)} if lost else {}),
         },
     )
     yield "by_model", metrics.by_model()

@@ -33,8 +33,8 @@ GIT = "git"
 """Under which it has the commit that it was of, and whether files were changed since."""
 COST_LIMIT = "cost_limit"
 """Under which it has what is known of its cost limit (`CostLimit`)."""
-UNFINISHED_COST = "unfinished_cost"
-"""Under which it has what went into attempts that an interruption put back (USD)."""
+UNFINISHED_COST, UNFINISHED_TOKENS = "unfinished_cost", "unfinished_tokens"
+"""Under which it has what went into attempts that an interruption put back (USD, and tokens)."""
 DERIVED = "derivedMetrics"
 """Under which it has, by suite, how metrics are derived."""
 _NAMED = 4
@@ -301,10 +301,8 @@ def provenance_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
         found[DERIVED] = derived
     if any(info.provenance.get("too_many_files") for info in infos):
         found["too_many_files"] = True
-    if unfinished := figures.total_amount(
-        [figures.amount(info.provenance.get(UNFINISHED_COST), "cost") for info in infos], "cost of the parts"
-    ):
-        found[UNFINISHED_COST] = unfinished
+    for info in infos:
+        add_unfinished(found, *unfinished_in(info))
     states = [_mapping(info, GIT) for info in infos]
     commits = {str(one.get("commit") or "") for one in states}
     if commits == {""}:
@@ -390,3 +388,17 @@ def _shards(numbers: Iterable[int]) -> str:
 
 
 decoded(PlannedShard)
+
+
+def unfinished_in(info: RunInfo) -> tuple[int, float]:
+    """Tokens and USD that went into attempts which were put back, as far as they are known: they are in no result."""
+    tokens, cost = (info.provenance.get(name) for name in (UNFINISHED_TOKENS, UNFINISHED_COST))
+    return figures.count(tokens, "tokens") or 0, figures.amount(cost, "cost") or 0.0
+
+
+def add_unfinished(provenance: dict[str, Any], tokens: int, cost: float) -> None:
+    """Add what went into more of them."""
+    for name, more in ((UNFINISHED_TOKENS, tokens), (UNFINISHED_COST, cost)):
+        kept = provenance.get(name)
+        if more:
+            provenance[name] = more + (kept if isinstance(kept, int | float) else 0)

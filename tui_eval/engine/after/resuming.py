@@ -37,7 +37,6 @@ from tui_eval.engine.selection import LimitReached, SelectionError
 from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
-from tui_eval.guard import figures
 from tui_eval.guard.secrets import MASK, Masker, in_addresses
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust
@@ -50,7 +49,8 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
 from tui_eval.store.run_folders import SET_BACK_MOST, STATE, Store, StoreError, is_alive
 from tui_eval.store.schema import PLACE_LOST, AttemptRow, RunInfo, StoredCase
-from tui_eval.store.shard_runs import COST_LIMIT, LOOKED_AT, UNFINISHED_COST, is_looked_at
+from tui_eval.store.shard_runs import COST_LIMIT, LOOKED_AT, add_unfinished, is_looked_at, unfinished_in
+from tui_eval.store.summary import unfinished_tokens
 from tui_eval.store.writer import RunWriter
 
 
@@ -251,6 +251,7 @@ def _cut_off(info: RunInfo, open_attempts: Sequence[AttemptRow], known: bool) ->
     if killed or (lost and isinstance(lost, int)):
         count = sum(row.state in ("running", "retrying") for row in open_attempts) if killed else lost
         info.provenance[_CUT_OFF] = counts = [*counts, count]
+        add_unfinished(info.provenance, unfinished_tokens(open_attempts), 0.0)
         now = _asked_again([count], known)
     return now, _asked_again(counts, known)
 
@@ -431,8 +432,7 @@ def _why_typed(name: str) -> str:
 
 def _spent_before(attempts: Sequence[AttemptRow], cases: Mapping[int, StoredCase], info: RunInfo) -> Spent:
     """What the run's results came to so far."""
-    kept = info.provenance.get(UNFINISHED_COST)
-    spent = Spent(figures.amount(kept, "cost") or 0.0)
+    spent = Spent(unfinished_in(info)[1])
     for row in attempts:
         if row.state != "done":
             continue
