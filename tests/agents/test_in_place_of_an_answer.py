@@ -895,3 +895,9 @@ async def test_an_agent_network_that_says_nothing(server: Gateway) -> None:
         assert (await talk(it, "x"))[1][0].text == ""
     assert (await talk(it, "x", reference=True))[1][0].text == ""
     await it.close()
+
+
+async def test_an_endpoint_whose_stream_was_cut_off_says_so(server: Gateway) -> None:
+    """What must not stand in it could have come after."""
+    reply = await asked(server, "http", streamed(delta("half"), delta("", "length")))
+    assert reply.text == "half" and reply.finish_reason == "length"

@@ -20,7 +20,7 @@ from tests.support import TESTS
 from tests.support.agents import agent, context, kinds, of, services, talk
 from tui_eval.agents import Agent, AgentError, Request, create
 from tui_eval.agents.nao import nao_auth
-from tui_eval.agents.nao.nao_agent import NO_RESULT, read_run
+from tui_eval.agents.nao.nao_agent import NO_RESULT, Stream, read_run
 from tui_eval.config.project import AgentSpec, fill
 from tui_eval.events import Exchanged, ReasoningDelta, TextDelta, ToolCall, ToolCallStarted, ToolResult
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -287,6 +287,25 @@ async def test_live_tool_errors_and_cut_streams(server: NaoServer) -> None:
     with pytest.raises(AgentError, match="ended before it was complete") as caught:
         await talk(signed(server, live=True), "x")
     assert caught.value.answer == "half"
+
+
+def test_an_answer_is_all_that_its_last_step_says() -> None:
+    """Of a step with several texts (what is quoted stands apart) only the last one was judged."""
+    stream = Stream(1)
+    for part in (
+        {"type": "start-step"},
+        {"type": "text-start", "id": "1"},
+        {"type": "text-delta", "delta": "Let me look. "},
+        {"type": "start-step"},
+        {"type": "text-start", "id": "1"},
+        {"type": "text-delta", "delta": "It is 5 "},
+        {"type": "text-start", "id": "2"},
+        {"type": "text-delta", "delta": "euro."},
+        {"type": "finish", "finishReason": "stop"},
+    ):
+        stream.take(json.dumps(part))
+    stream.end()
+    assert stream.reply().text == "It is 5 euro."
 
 
 NEW_CHAT = b"""data: {"type":"data-newChat","data":{"id":"c1"}}

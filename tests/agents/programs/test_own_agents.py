@@ -49,6 +49,13 @@ async def stream(message, session):
     yield events.UsageReport(Usage(input_tokens=7, output_tokens=2))
     yield "lo"
 
+async def silent(message):
+    for word in []:
+        yield word
+
+async def calls(message):
+    yield events.ToolCall("1", "look", {})
+
 def bad(message):
     raise ValueError("no such\\ncustomer")
 
@@ -226,6 +233,13 @@ def script(folder: Path, code: str) -> list[str]:
     return [sys.executable, str(folder / "tool.py")]
 
 
+async def test_a_generator_that_gives_nothing_has_not_answered(folder: Path) -> None:
+    """What must not be said stood in none of it."""
+    with pytest.raises(AgentError, match=r"bot\.py:silent gave nothing"):
+        await talk(agent("python", folder, function="bot.py:silent"), "x")
+    assert (await talk(agent("python", folder, function="bot.py:calls"), "x"))[1][0].text == ""
+
+
 async def test_command(tmp_path: Path) -> None:
     code = (
         "import json,sys,os\nbody=json.load(sys.stdin)\nprint('careful', file=sys.stderr)\n"
@@ -245,11 +259,27 @@ async def test_command(tmp_path: Path) -> None:
 async def test_what_a_command_logs_beside_its_json_is_no_answer(tmp_path: Path) -> None:
     """As words its facts would count as not reported: `escalated: false` passed."""
     whole = '{"reply": "hi", "escalated": true}'
-    for out in (f"loading\n{whole}\n", f"{whole}\nloading"):
+    over_lines = json.dumps(json.loads(whole), indent=1)
+    for out in (
+        f"loading\n{whole}\n",
+        f"{whole}\nloading",
+        f"loading\n{over_lines}",
+        f"{over_lines}\nloading",
+        f"loading\n{whole}\ndone",
+        f'loading\n{{"level": "info"}}\n{{it\n{over_lines}',
+    ):
         it = agent("command", tmp_path, command=script(tmp_path, f"print({out!r})"))
-        with pytest.raises(AgentError, match=r"printed words beside its JSON: loading; .* on stderr"):
+        with pytest.raises(AgentError, match=r"printed words beside its JSON: loading.* on stderr"):
             await talk(it, "x")
-    for words in ('Take this:\n{"reply": 1}', 'Then\n{"escalated": true}', 'See\n{"reply', '{"a": 1} is it'):
+    for words in (
+        'Take this:\n{"reply": 1}',
+        'Then\n{"escalated": true}',
+        'See\n{"reply',
+        '{"a": 1} is it',
+        f"Send it:\n```json\n{over_lines}\n```",
+        f"Send it:\n{whole} and wait",
+        f"Send it:\n  {whole}",
+    ):
         it = agent("command", tmp_path, command=script(tmp_path, f"print({words!r})"))
         assert (await talk(it, "x"))[1][0].text == words
 
@@ -606,6 +636,12 @@ async def test_a_command_that_says_nothing_has_not_answered(tmp_path: Path) -> N
         (tmp_path / "said").write_text(said)
         with pytest.raises(AgentError, match="cat answered nothing"):
             await talk(agent("command", tmp_path, command="cat said"), "x")
+    (tmp_path / "said").write_text("null\n")
+    with pytest.raises(AgentError, match="the answer is null"):
+        await talk(agent("command", tmp_path, command="cat said"), "x")
+    (tmp_path / "said").write_bytes("forbidden".encode("utf-16"))  # where no word of it is found
+    with pytest.raises(AgentError, match="cat answered with bytes that are no text"):
+        await talk(agent("command", tmp_path, command="cat said"), "x")
     (tmp_path / "said").write_text('{"a": 1} is what I found')
     _, replies = await talk(agent("command", tmp_path, command="cat said"), "x")
     assert replies[0].text == '{"a": 1} is what I found'

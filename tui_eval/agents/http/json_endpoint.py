@@ -525,6 +525,7 @@ def _chat_completion(events: list[str], ended: bool, turn: int, url: str) -> tup
         )
     completion.check_said(url)
     reply = Reply(turn=turn, text=completion.text, usage=completion.usage, model=completion.model)
+    reply.finish_reason = completion.finish_reason
     return [TextDelta(reply.text)] if reply.text else [], reply
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import fact_first
-from tui_eval.agents.loose_json import decode, one_line, text_of
+from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.events import Event, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
@@ -137,24 +138,47 @@ def _read(value: Any, turn: int, paths: Paths, rows: bool) -> tuple[list[Event],
 
 _reading = json.JSONDecoder()
 _PARTS = frozenset((*FACTS, "metadata", "tool_calls", "usage"))
+_LINE_OF_OBJECT = re.compile(r"(?m)^\{")
+_LINE_ENDS = re.compile(r"[ \t\r]*(?:\n|\Z)")
+_QUOTING = re.compile(r"```\w*\Z")
+_LONGEST_FENCE = 20
+_UNREAD = 10
+"""Lines that look like an object and are none, before no more are looked at: each may be read to the end."""
+_LOOKED_AT = 1000
+"""Objects that are looked at before the last one."""
 
 
 def words_beside_json(text: str) -> str | None:
-    """What stands before the last line of a text, or after its first object, where that is a whole answer with facts
-    beside its words: as words its facts would count as not reported. None where it is not."""
+    """What stands around an object that has lines of its own, where that is a whole answer with facts beside its words:
+    as words its facts would count as not reported. None where there is none; what is quoted (```) is none."""
     text = text.strip()
-    before, _, last = text.rpartition("\n")
-    beside = before.strip() or None
-    try:
-        if text.startswith("{"):
-            value, end = _reading.raw_decode(text)
-            beside = text[end:].strip() or None
-        else:
-            value = decode(last) if last.startswith("{") else None
-    except (ValueError, RecursionError):
+    place = unread = 0
+    for _ in range(_LOOKED_AT):
+        begins = _LINE_OF_OBJECT.search(text, place)
+        if begins is None or unread == _UNREAD:
+            break
+        try:
+            value, place = _reading.raw_decode(text, begins.start())
+        except (ValueError, RecursionError):
+            unread, place = unread + 1, begins.end()
+            continue
+        if (beside := _beside_answer(value, text, begins.start(), place)) is not None:
+            return beside or None
+    start = text.rfind("\n{") + 1
+    with suppress(ValueError, RecursionError):
+        if start:
+            value, end = _reading.raw_decode(text, start)
+            return _beside_answer(value, text, start, end) or None
+    return None
+
+
+def _beside_answer(value: dict[str, Any], text: str, start: int, end: int) -> str | None:
+    """What stands around a whole answer with facts; None where this is none, or no line of its own."""
+    if _PARTS.isdisjoint(value) or value.keys().isdisjoint(TEXT_KEYS):
         return None
-    keys = value.keys() if isinstance(value, dict) else frozenset()
-    return None if _PARTS.isdisjoint(keys) or keys.isdisjoint(TEXT_KEYS) else beside
+    before, after = text[:start].rstrip(), text[end:]
+    alone = start == 0 or _LINE_ENDS.match(after)
+    return (before or after.strip()) if alone and not _QUOTING.search(before[-_LONGEST_FENCE:]) else None
 
 
 _FAILED = ("error", "failed", "failure", "fail")

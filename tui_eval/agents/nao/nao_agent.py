@@ -164,6 +164,10 @@ class Stream:
         self._names: dict[str, str] = {}
         self._acted = False
         self._ended = False
+        self._steps = False
+        """Whether it tells where a step begins."""
+        self._begins = True
+        """Whether the next text is the first one of its step."""
 
     @property
     def text(self) -> str:
@@ -195,9 +199,13 @@ class Stream:
             piece = text_of(value.get("delta"))
             self._parts.append(piece)
             return [TextDelta(piece)]
-        if kind == "text-start" and self._parts:
-            # As in /api/test/run, the answer is the last step's text.
-            self._parts = []
+        if kind == "start-step":
+            self._steps = self._begins = True
+        elif kind == "text-start":
+            # As in /api/test/run, the answer is all text of the last step.
+            if self._begins or not self._steps:
+                self._parts = []
+            self._begins = False
         elif kind == "reasoning-delta":
             return [ReasoningDelta(text_of(value.get("delta")))]
         elif kind.startswith("tool-"):

@@ -300,7 +300,11 @@ class CommandSession(RememberingSession):
         name = self.agent.command[0]
         if not stripped:
             raise AgentError(f"{name} answered nothing", code="empty-answer", place=name)
-        if stripped.startswith(("{", '"')):
+        if "\0" in stripped:
+            said = "bytes that are no text"
+            what = f"{name} answered with {said}: {one_line(stripped, 80)}"
+            raise AgentError(what, answer=text, code="unreadable", said=said, place=name)
+        if stripped.startswith(("{", '"')) or stripped in ("null", "[]"):
             with suppress(ValueError):
                 return read_reply(decode(stripped), turn, Paths(), rows=request.schema is not None)
         if why := broken_object(stripped):

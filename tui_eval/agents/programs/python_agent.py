@@ -36,7 +36,7 @@ from tui_eval.agents.promptfoo.provider_response import (
     read_response,
 )
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Event, Finished, TextDelta, UsageReport
+from tui_eval.events import Event, Finished, HandOff, Message, TextDelta, ToolCall, UsageReport
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Reply, Usage
 from tui_eval.scripting.python.python_host import Lease, PythonHost, ScriptError
@@ -212,6 +212,7 @@ class PythonSession(RememberingSession):
         reply: Reply | None = None
         usage: Usage | None = None
         cost: float | None = None
+        acted = False
         arguments = self._arguments(request)
         stream = agent.host.stream(agent.file, agent.function, arguments, lease=self.lease)
         try:
@@ -223,6 +224,7 @@ class PythonSession(RememberingSession):
                     parts.append(event.text)
                 elif isinstance(event, UsageReport):
                     usage, cost = event.usage, event.cost
+                acted = acted or isinstance(event, TextDelta | ToolCall | HandOff | Message)
                 yield event
         except ScriptError as error:
             raise AgentError(
@@ -234,6 +236,12 @@ class PythonSession(RememberingSession):
             ) from None
         finally:
             await stream.aclose()  # type: ignore[attr-defined]
+        if reply is None and not acted:
+            raise AgentError(
+                f"{agent.shown} gave nothing: neither text nor a call of a tool",
+                code="empty-answer",
+                said="gave nothing",
+            )
         if reply is None:
             reply = Reply(turn=request.turn, text="".join(parts))
         reply.turn = request.turn
