@@ -67,6 +67,24 @@ async def test_all_that_is_shown_is_run_and_the_run_shown(tmp_path: Path) -> Non
     alone.front_run.stop()
 
 
+@pytest.mark.parametrize("hooked", [True, False])
+async def test_all_is_all_also_where_hooks_made_cases_of_the_run_in_front(
+    tmp_path: Path, hooked: bool
+) -> None:
+    """Run as a part of that run they kept what they had come to before, the files that they rest on edited or not."""
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND, GREETS, CALMS, "made by a hook"])
+    run.all_done(["passed"] * 4)
+    in_front(alone, run)
+    if hooked:
+        for item in alone.state.rows:
+            item.content = ""
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.asked == [REFUND, GREETS, CALMS]
+    assert alone.request.linked_to == (None if hooked else run.info.id)
+    alone.front_run.stop()
+
+
 async def test_a_second_press_before_the_first_is_answered_starts_no_second_run(tmp_path: Path) -> None:
     alone = await on_project(tmp_path)
     handlers = alone.runs.handlers()

@@ -425,7 +425,8 @@ class RunController:
         request = self.request(entries, self.choice.lasting)
         request.anew = anew
         self._columns(request, entries)
-        request.linked_to = linked_to or self.belongs(request, entries)
+        whole = not anew and run_requests.lacks_only_made(self.state, entries)
+        request.linked_to = linked_to or (None if whole else self.belongs(request, entries))
         in_suites = place is not None and place.kind == "suites"
         if in_suites and run_requests.adds_to_shards(self.state.root, request):
             request.linked_to = None

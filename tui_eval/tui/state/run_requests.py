@@ -352,6 +352,18 @@ def part_of_front(state: AppState, request: RunRequest, entries: Sequence[CaseRo
     return (group.first_with(found) or front).info.id if len(found) == len(keys) else None
 
 
+def lacks_only_made(state: AppState, entries: Sequence[CaseRow]) -> bool:
+    """Whether these are all that the run in front has but for cases that hooks of their suites make, which stand in no
+    list of files: who runs them runs all, and nothing of another run may stand beside them."""
+    group = state.group
+    if group is None:
+        return False
+    hooked = {item.suite for item in state.rows if item.case is not None and not item.content}
+    asked = {entry.case_id for entry in entries}
+    left = [row for _, row in map(group.newest, group.cases) if row.case_id not in asked]
+    return bool(left) and all(row.suite in hooked and row.case_id not in state.by_id for row in left)
+
+
 def _asked_later(state: AppState, entry: CaseRow) -> bool:
     """Whether the newest result of a row is of a run begun after the one in front, and not of that."""
     group, item = state.group, state.by_id.get(entry.case_id)
