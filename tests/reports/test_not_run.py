@@ -201,6 +201,17 @@ def test_junit_says_once_what_stands_in_the_note_too(tmp_path: Path) -> None:
     assert error.get("message") == f"1 case not run (cut; {never})"
 
 
+def test_a_run_of_nothing_is_no_success_in_junit(tmp_path: Path) -> None:
+    """It was killed before what it was to run was written."""
+    reader = run_of(tmp_path, [], [])
+    export(reader, tmp_path / "r.junit.xml")
+    reader.close()
+    root = ElementTree.parse(tmp_path / "r.junit.xml").getroot()
+    (error,) = root.iter("error")
+    assert error.get("message") == "nothing has run"
+    assert (root.get("tests"), root.get("errors")) == ("1", "1")
+
+
 def test_table_and_file_name_the_same_tokens_and_those_of_attempts_that_were_cut_off(tmp_path: Path) -> None:
     run_id = new_run_id()
     writer = RunWriter(Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a"]))

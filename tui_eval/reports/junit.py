@@ -58,7 +58,7 @@ class _Counted(msgspec.Struct):
 def write(reader: RunReader, path: Path) -> None:
     """Write the run. A case that did not pass is a failure or an error with the reasons of the
     attempt that tells (`why_not`); one that did not run is skipped, and where nothing else is wrong an error of its own
-    says that the run is not whole: what was not run is no success; so it is, whatever else is wrong, where files could
+    says that the run is not whole: what was not run is no success, nor is a run of nothing; so it is, whatever else is wrong, where files could
     not be read, or cases are missing that the run has no rows of. One that
     passed and asserted nothing has the property `asserted_nothing`, its suite how many do. Times are seconds
     over all attempts."""
@@ -77,15 +77,12 @@ def _pieces(reader: RunReader) -> Iterator[str]:
         left += item.outcome in (None, "cancelled")
     every = list(suites.values())
     incomplete = left > 0 and not any(one.counts["failures"] + one.counts["errors"] for one in every)
-    if not_whole := incomplete or bool(unread_errors_of(info) or lacks_words(info)):
+    if not_whole := incomplete or not every or bool(unread_errors_of(info) or lacks_words(info)):
         every.append(_Counted({**dict.fromkeys(COUNTS, 0), "tests": 1, "errors": 1}))
     root = ElementTree.Element("testsuites", name=f"tui-eval {shard_words(info.provenance)}".strip())
     counts = {name: sum(one.counts[name] for one in every) for name in COUNTS}
     _Counted(counts, sum(one.seconds for one in every)).put(root)
     yield "<?xml version='1.0' encoding='utf-8'?>\n"
-    if not every:
-        yield ElementTree.tostring(root, encoding="unicode")
-        return
     yield _opening(root)
     started = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(info.started_at))
     name = _names(reader)
@@ -96,7 +93,7 @@ def _pieces(reader: RunReader) -> Iterator[str]:
         yield "\n  </testsuite>"
     if not_whole:
         yield from _suite(_RUN, started, every[-1])
-        yield _indented(_not_whole(left if incomplete else 0, info))
+        yield _indented(_not_whole(left if incomplete else 0, info, empty=not suites))
         yield "\n  </testsuite>"
     yield "\n</testsuites>"
 
@@ -149,12 +146,14 @@ def _case(
     return element
 
 
-def _not_whole(left: int, info: RunInfo) -> ElementTree.Element:
+def _not_whole(left: int, info: RunInfo, *, empty: bool) -> ElementTree.Element:
     element = ElementTree.Element("testcase", name="the whole run", classname=_RUN, time="0.000")
     ran = f"{left} case{'' if left == 1 else 's'} not run" + (f" ({info.note})" if info.note else "")
+    # One that was cut off before its plan was written, say; files that could not be read are said.
+    nothing = "nothing has run" if empty and not unread_errors_of(info) else ""
     lacks = lacks_words(info)
     beside = f"The run is not whole: {lacks}" if lacks and not (left and lacks in info.note) else ""
-    why = ". ".join(filter(None, (unread_report(info), ran if left else "", beside)))
+    why = ". ".join(filter(None, (unread_report(info), ran if left else nothing, beside)))
     error = ElementTree.SubElement(element, "error", message=_plain(why), type="error")
     if listed := unread_listed_of(info):
         error.text = _plain("\n".join(one.text for one in listed))
