@@ -9,10 +9,11 @@ import duckdb
 import polars as pl
 import pytest
 
+from tui_eval.frames import nao_reference
 from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.sql_worker import SqlResult
-from tui_eval.frames.value_texts import interval, moment
+from tui_eval.frames.value_texts import interval, moment, period
 
 
 def equal(kind: str, expected: Any, actual: Any) -> bool | None:
@@ -36,6 +37,12 @@ def equal(kind: str, expected: Any, actual: Any) -> bool | None:
         ("INTERVAL", "-1 days +02:00:00", "-PT22H", True),
         ("INTERVAL", "-1 days +02:00:00", "-PT26H", False),
         ("INTERVAL", "1 year 2 mons 3 days 04:05:06.5", "P1Y2M3DT4H5M6.500S", True),
+        # nao's server writes 365 days as a year; DuckDB's own has 360.
+        ("INTERVAL", "762 days 10:00:00", "P2Y32DT10H", True),
+        ("INTERVAL", "-400 days", "-P1Y35D", True),
+        ("INTERVAL", "1 year 10 days", "P1Y5D", True),
+        ("INTERVAL", "1 year", "P1Y", True),
+        ("INTERVAL", "400 days", "P1Y36D", False),
         ("INTERVAL", "3 days", "3 days", True),
         ("INTERVAL", "3 days", "P4D", False),
         ("INTERVAL", "3 days", "three days", False),
@@ -74,6 +81,26 @@ def test_values_of_a_type_are_equal_however_they_are_written(
 )
 def test_an_interval_in_seconds(text: str, seconds: str | None) -> None:
     assert interval(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("1 day", "P1D"), ("00:00:00", "PT0S"), ("400 days", "P1Y35D"), ("-1 days", "-P1D"), ("1 year", "P360D"),
+        ("-03:00:00", "-PT3H"), ("25:01:01.500000", "P1DT1H1M1.5S"), ("-400 days +02:00:00", "-P1Y34DT22H"),
+        ("1 month 2 days 03:04:05.678", "P32DT3H4M5.678S"), ("00:00:00.000001", "PT0.000001S"), ("soon", "soon"),
+        ("P1D", "P1D"), ("P1Y5D", "P1Y5D"),
+    ],
+)  # fmt: skip
+def test_an_interval_as_nao_sends_it(text: str, sent: str) -> None:
+    assert period(text) == sent
+
+
+@pytest.mark.parametrize("given", ["P1Y35D", "400 days", "400 days, 0:00:00"])
+def test_the_reference_compares_intervals_as_nao_sends_them(given: str) -> None:
+    for value, message in (("400 days", "match"), ("401 days", "values differ")):
+        found = nao_reference.compare([{"i": given}], [{"i": value}], None, ["i"], types={"i": "INTERVAL"})
+        assert found.message == message, found.text
 
 
 def test_a_moment_is_a_date_a_timestamp_or_a_time_of_day() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from tui_eval.frames.compare import FrameComparison
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.numbers import reference_value
-from tui_eval.frames.value_texts import nested_text
+from tui_eval.frames.value_texts import nested_text, period
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
@@ -43,11 +43,13 @@ def compare(
     Defaults are the reference's: rtol 1e-5, atol 1e-8, two decimals.
 
     Args:
-        types: DuckDB's types of the expected columns: lists and objects among them, which come as its text, are what nao
-            is sent.
+        types: DuckDB's types of the expected columns: lists, objects and intervals among them, which come as its text,
+            are what nao is sent.
     """
     try:
         for name, kind in (types or {}).items():
+            if kind.upper() == "INTERVAL":
+                expected, actual = _sent(expected, name) or [], _sent(actual, name)
             if held := _holder(kind):
                 expected = [row | {name: held.of(row.get(name), kind)} for row in expected]
                 actual = actual and [
@@ -59,6 +61,13 @@ def compare(
         return FrameComparison(
             None, f"the reference raises {type(problem).__name__}: {problem}", raises=type(problem).__name__
         )
+
+
+def _sent(rows: Sequence[dict[str, Any]] | None, name: str) -> Sequence[dict[str, Any]] | None:
+    """Rows whose intervals are written as nao's server writes them, which is how it compares them."""
+    return rows and [
+        row | {name: period(row[name])} if isinstance(row.get(name), str) else row for row in rows
+    ]
 
 
 class _List(list[str]):

@@ -18,7 +18,7 @@ from tui_eval.frames.value_texts import (
     duck_text,
     holder,
     instant,
-    interval,
+    intervals,
     json_text,
     moment,
     nested_text,
@@ -512,9 +512,8 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
     if expected.kind == "nested" and expected.typed:
         given = series_of(actual).to_list() if actual.kind == "nested" and actual.typed else actual.cells
         if expected.type_name.upper() == "INTERVAL":
-            wanted = [None if t is None else interval(t) or t for t in series_of(expected).to_list()]
             texts = [None if cell is None else duck_text(cell) for cell in given]
-            found = [None if t is None else interval(t) or t for t in texts]
+            wanted, found = intervals(series_of(expected).to_list(), texts)
             return ColumnPair(name, expected, actual, text_series(wanted), text_series(found))
         wanted, found = (
             text_series([None if cell is None else nested_text(cell, expected.type_name) for cell in side])

@@ -77,23 +77,61 @@ _ISO_INTERVAL = re.compile(
 _MOST_OF_AN_INTERVAL = 100
 
 
-def interval(text: str) -> str | None:
+def interval(text: str, year: int = 360) -> str | None:
     """An interval in one spelling, from a database's text (`2 months 3 days 01:00:00`), Python's (`3 days, 1:00:00`) or
-    an ISO period (`P2M3DT1H`, in which nao's API sends them), or None where it is none of these. As for DuckDB a month is 30 days and a day 24 hours."""
+    an ISO period (`P2M3DT1H`, in which nao's API sends them), or None where it is none of these. As for DuckDB a month is
+    30 days and a day 24 hours.
+
+    Args:
+        year: the days that a year of an ISO period has.
+    """
     if not text or len(text) > _MOST_OF_AN_INTERVAL:
         return None
     if found := _DATABASE_INTERVAL.fullmatch(text):
         years, months, days, sign, hours, minutes, seconds = found.groups()
         weeks, minus = None, -1 if sign == "-" else 1
-        whole = 1
+        whole, year = 1, 360
     elif text[-1] not in "PT" and (found := _ISO_INTERVAL.fullmatch(text)):
         first, years, months, weeks, days, hours, minutes, seconds = found.groups()
         whole, minus = -1 if first else 1, 1
     else:
         return None
-    day = int(years or 0) * 360 + int(months or 0) * 30 + int(weeks or 0) * 7 + int(days or 0)
+    day = int(years or 0) * year + int(months or 0) * 30 + int(weeks or 0) * 7 + int(days or 0)
     clock = int(hours or 0) * 3600 + int(minutes or 0) * 60 + Decimal(seconds or 0)
     return f"{shortest_text(whole * (day * 86400 + minus * clock))} s"
+
+
+_YEAR = 365
+"""Days of a year in what nao's server sends: 400 days are `P1Y35D` there."""
+
+
+def intervals(wanted: list[str | None], given: list[str | None]) -> tuple[list[str | None], list[str | None]]:
+    """Both sides of a column of intervals in one spelling. A year of an ISO period is nao's or DuckDB's, whichever is
+    expected."""
+    expected = [None if text is None else interval(text) or text for text in wanted]
+    known = {*expected, None}
+
+    def read(text: str) -> str:
+        long = interval(text, _YEAR)
+        return long if long is not None and long in known else interval(text) or text
+
+    return expected, [None if text is None else read(text) for text in given]
+
+
+def period(text: str) -> str:
+    """An interval of a database, or of Python, as nao's server sends it (`P1DT1H` for `25:00:00`); other texts as they
+    are."""
+    if "P" in text or (known := interval(text)) is None:
+        return text
+    seconds = Decimal(known.removesuffix(" s"))
+    minutes, second = divmod(abs(seconds), 60)
+    hours, minute = divmod(int(minutes), 60)
+    days, hour = divmod(hours, 24)
+    years, day = divmod(days, _YEAR)
+    dates = "".join(f"{count}{unit}" for count, unit in ((years, "Y"), (day, "D")) if count)
+    clock = "".join(f"{count}{unit}" for count, unit in ((hour, "H"), (minute, "M")) if count)
+    clock += f"{shortest_text(second)}S" if second or not (dates or clock) else ""
+    return f"{'-' if seconds < 0 else ''}P{dates}{'T' if clock else ''}{clock}"
 
 
 def json_text(cell: Any) -> str | None:
