@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -28,7 +29,22 @@ def test_a_note_stands_with_its_result_and_nowhere_else(tmp_path: Path) -> None:
     assert [bool(note) for note in noted].count(True) == 1
     note = next(note for note in noted if note)
     assert (note["verdict"], note["text"], note["star"]) == ("right", "the policy was cited", True)
-    assert notes.latest()[case_id].text == "the policy was cited"
+    assert notes.by_case()[case_id][0].text == "the policy was cited"
+
+
+def test_a_note_knows_of_whose_answer_it_is(tmp_path: Path) -> None:
+    notes = Notes(tmp_path)
+    known = HumanNote("r", 1, "s::a", "right", agent="bot", model="m")
+    notes.put(known)
+    with closing(sqlite3.connect(notes.path)) as connection, connection:  # as an earlier version writes
+        connection.execute("INSERT INTO notes VALUES ('r', 2, 's::a', 'wrong', '', 0, 1.0)")
+    found = {note.attempt_ref: (note.agent, note.model) for note in notes.of_case("s::a")}
+    assert found == {1: ("bot", "m"), 2: ("", "")}
+    with closing(sqlite3.connect(notes.path)) as connection, connection:
+        connection.execute("DROP TABLE noted_columns")
+    assert [note.agent for note in notes.of_case("s::a")] == ["", ""]
+    notes.take_over([known])
+    assert {note.agent for note in notes.by_case()["s::a"]} == {"bot", ""}
 
 
 def test_notes_stand_in_every_export(tmp_path: Path) -> None:

@@ -706,7 +706,10 @@ class _Copy:
         for one in attempts:
             self._attempt += 1
             if (note := noted.get(one.id)) is not None:
-                self.notes.append(replace(note, run_id=self.folder.name, attempt_ref=self._attempt))
+                column_of = {"agent": case.agent, "model": case.model or ""}
+                self.notes.append(
+                    replace(note, run_id=self.folder.name, attempt_ref=self._attempt, **column_of)
+                )
             ended = one.state == "done" and one.id in bodies
             self.connection.execute(_INSERT, storable_rows([self._row(one, ended)])[0])
             if ended:

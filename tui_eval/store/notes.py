@@ -22,12 +22,20 @@ CREATE TABLE IF NOT EXISTS notes (
     star INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (run_id, attempt_ref)) WITHOUT ROWID
 """
 
+_OF_COLUMNS = """
+CREATE TABLE IF NOT EXISTS noted_columns (
+    run_id TEXT NOT NULL, attempt_ref INTEGER NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL,
+    PRIMARY KEY (run_id, attempt_ref)) WITHOUT ROWID
+"""
+"""Beside the notes, whose table earlier versions write into as it is."""
+
 HumanVerdict = Literal["right", "wrong"]
 
 
 class HumanNote(msgspec.Struct):
     """What a person says of an attempt: whether its answer is `right` or `wrong` (None: nothing said),
-    a text, a star; `at` in seconds since the epoch."""
+    a text, a star; `at` in seconds since the epoch. `agent` and `model` are the column that it is of; both empty where an
+    earlier version kept it."""
 
     run_id: str
     attempt_ref: int
@@ -36,6 +44,12 @@ class HumanNote(msgspec.Struct):
     text: str = ""
     star: bool = False
     at: float = 0.0
+    agent: str = ""
+    model: str = ""
+
+    def is_of(self, agent: str, model: str) -> bool:
+        """Whether this column's answer is meant; of a note without one each may be."""
+        return (self.agent, self.model) in (("", ""), (agent, model))
 
 
 class Notes:
@@ -68,7 +82,7 @@ class Notes:
             private.make_folder(self.path.parent)
             private.prepare_database(self.path)
             with closing(self._connect()) as connection, connection:
-                connection.execute(_TABLE)
+                _create(connection)
                 if _is_empty(note) and len(self._paths) == 1:  # else it says that another one is no more
                     connection.execute(
                         "DELETE FROM notes WHERE run_id = ? AND attempt_ref = ?",
@@ -91,7 +105,7 @@ class Notes:
             private.make_folder(self.path.parent)
             private.prepare_database(self.path)
             with closing(self._connect()) as connection, connection:
-                connection.execute(_TABLE)
+                _create(connection)
                 for note in notes:
                     _write(connection, note)
         except (sqlite3.Error, OSError) as error:
@@ -105,9 +119,12 @@ class Notes:
         """The notes of a case over all runs, newest first."""
         return self._all("case_id = ?", case_id)
 
-    def latest(self) -> dict[str, HumanNote]:
-        """The newest note of each case that has one, by case id."""
-        return {note.case_id: note for note in reversed(self._all("run_id >= ?", ""))}
+    def by_case(self) -> dict[str, list[HumanNote]]:
+        """All notes, newest first, by case id."""
+        found: dict[str, list[HumanNote]] = {}
+        for note in self._all("run_id >= ?", ""):
+            found.setdefault(note.case_id, []).append(note)
+        return found
 
     def verdicts(self, limit: int = 300) -> list[HumanNote]:
         """The newest notes of the project that say whether an answer is right."""
@@ -132,10 +149,11 @@ class Notes:
                     " ORDER BY at DESC",
                     (value,),
                 ).fetchall()
+                columns = _columns(connection)
         except sqlite3.Error:
             return []
         return [
-            HumanNote(run, ref, case, verdict, text, bool(star), at)
+            HumanNote(run, ref, case, verdict, text, bool(star), at, *columns.get((run, ref), ()))
             for run, ref, case, verdict, text, star, at in rows
         ]
 
@@ -151,6 +169,19 @@ class Notes:
         return connection
 
 
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute(_TABLE)
+    connection.execute(_OF_COLUMNS)
+
+
+def _columns(connection: sqlite3.Connection) -> dict[tuple[str, int], tuple[str, str]]:
+    """Of which agent and model the noted attempts are, as far as that is known."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'noted_columns'").fetchone():
+        return {}
+    found = connection.execute("SELECT run_id, attempt_ref, agent, model FROM noted_columns")
+    return {(run, ref): (agent, model) for run, ref, agent, model in found}
+
+
 def _is_empty(note: HumanNote) -> bool:
     return note.verdict is None and not note.text and not note.star
 
@@ -159,3 +190,6 @@ def _write(connection: sqlite3.Connection, note: HumanNote) -> None:
     text = note.text.encode("utf-8", "replace").decode()
     values = (note.run_id, note.attempt_ref, note.case_id, note.verdict, text, note.star, note.at)
     connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+    if note.agent or note.model:
+        column = (note.run_id, note.attempt_ref, note.agent, note.model)
+        connection.execute("INSERT OR REPLACE INTO noted_columns VALUES (?, ?, ?, ?)", column)

@@ -381,7 +381,7 @@ async def test_a_person_s_verdict_is_kept_and_shown(tmp_path: Path) -> None:
         await pilot.press("h")
         await sees(pilot, "wrong: too terse")
         assert Notes(tmp_path).of_case(screen.current().case_id)[0].verdict == "wrong"
-        assert app.state.notes[screen.current().case_id].text == "too terse"
+        assert app.state.notes[screen.current().case_id][0].text == "too terse"
         await pilot.press("m", "x")
         await until(pilot, lambda: screen.content.note is None)
         assert not app.state.notes

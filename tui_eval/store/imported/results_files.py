@@ -205,7 +205,9 @@ def _write(folder: Path, info: RunInfo, groups: list[ResultsGroup]) -> None:
             for ref, attempt in zip(ids, group.attempts, strict=False):  # the rest never ran
                 writer.done(ref, attempt)
                 notes += [
-                    msgspec.structs.replace(note, run_id=folder.name, attempt_ref=ref)
+                    msgspec.structs.replace(
+                        note, run_id=folder.name, attempt_ref=ref, agent=group.agent, model=group.model or ""
+                    )
                     for noted, note in group.noted
                     if noted is attempt
                 ]

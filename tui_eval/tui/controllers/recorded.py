@@ -178,11 +178,19 @@ class NoteController:
             place_of = (content.run_id, row.id)
             content.called = self.state.name_of(pointer.case_id, content.name)
             work = partial(notes_of, self.state.root, pointer.case_id)
-            take_notes = partial(ask_what, content.title, place_of)
+            take_notes = partial(
+                ask_what, content.title, place_of, (content.agent or "", content.model or "")
+            )
             self._core.tasks.thread(work, take_notes, name="notes", opens=True)
 
-        def ask_what(name: str, attempt: tuple[str, int], notes: dict[tuple[str, int], HumanNote]) -> None:
+        def ask_what(
+            name: str,
+            attempt: tuple[str, int],
+            column: tuple[str, str],
+            notes: dict[tuple[str, int], HumanNote],
+        ) -> None:
             note = notes.get(attempt) or HumanNote(*attempt, pointer.case_id)
+            note = msgspec.structs.replace(note, agent=column[0], model=column[1])
             said = note_words(note)
             self._places.ask(
                 f"What of the answer of {clip(visible(name, newlines=False), 64)}?",
@@ -210,12 +218,12 @@ class NoteController:
         """Keep a note, and show it in the lists."""
         notes = Notes(self.state.root)
 
-        def put() -> HumanNote | None:
+        def put() -> list[HumanNote]:
             notes.put(note)
-            return next(iter(notes.of_case(note.case_id)), None)
+            return notes.of_case(note.case_id)
 
-        def kept(newest: HumanNote | None) -> None:
-            self.state.set_note(note.case_id, newest)
+        def kept(all_notes: list[HumanNote]) -> None:
+            self.state.set_notes(note.case_id, all_notes)
             self._places.post(SuitesChanged([note.case_id]))
             words = note_words(note)
             self._notices.say(f"noted: {words}" if words else "nothing noted any more")

@@ -35,7 +35,7 @@ class Loaded(msgspec.Struct):
     wanted: list[str] = msgspec.field(default_factory=list)
     items: Items | None = None
     """The suites with one item per case and its past, where everything was read."""
-    notes: dict[str, HumanNote] = msgspec.field(default_factory=dict)
+    notes: dict[str, list[HumanNote]] = msgspec.field(default_factory=dict)
     problems: list[Problem] = msgspec.field(default_factory=list)
     with_secrets: dict[str, Case] = msgspec.field(default_factory=dict)
     """By their ids the cases of `suites` as they are written, where they are shown otherwise."""
@@ -115,7 +115,7 @@ class Loader:
         trust = Trust(granted=trusted, agreed=self._state.agreed)
         project.read_withheld(settings, trust)
         history = Index(settings.root).latest()
-        notes = Notes(settings.root).latest()
+        notes = Notes(settings.root).by_case()
         looked: Looked = {}
         found, problems = reading.discover(
             [Path(path) for path in self._paths], settings.root, trust=trust, looked=looked

@@ -196,7 +196,8 @@ class CaseNotes:
         content = self._screen.content
         if content.row is None or not content.run_id:
             return None
-        return content.note or HumanNote(content.run_id, content.row.id, content.pointer.case_id)
+        note = content.note or HumanNote(content.run_id, content.row.id, content.pointer.case_id)
+        return msgspec.structs.replace(note, agent=content.agent or "", model=content.model or "")
 
     def _keep(self, note: HumanNote) -> None:
         root = self._services.state.root
@@ -217,7 +218,7 @@ class CaseNotes:
         if self._screen.content.pointer.case_id != note.case_id:
             return
         self._screen.content.notes = notes
-        self._services.state.set_note(note.case_id, next(iter(notes.values()), None))
+        self._services.state.set_notes(note.case_id, [*notes.values()])
         self._screen.noted()
         words = note_words(note)
         self._screen.say(f"noted: {words}" if words else "nothing noted any more")

@@ -169,7 +169,7 @@ class AppState(Struct):
     trusted: bool = False
     agreed: frozenset[str] = frozenset()
     scripted: bool = False
-    notes: dict[str, HumanNote] = field(default_factory=dict)
+    notes: dict[str, list[HumanNote]] = field(default_factory=dict)
     """People's newest note on each case."""
     gone: dict[str, CaseItem] = field(default_factory=dict)
     """Cases that were taken out of their files while the app is open; they come back with their past."""
@@ -284,13 +284,12 @@ class AppState(Struct):
         self.suites, self.rows, self.by_id = items.suites, items.rows, items.by_id
         self.version += 1
 
-    def set_note(self, case_id: str, note: HumanNote | None) -> None:
-        """Take a case's newest note (None: it has none any more)."""
+    def set_notes(self, case_id: str, notes: list[HumanNote]) -> None:
+        """Take a case's notes, newest first."""
         self.version += 1
-        if note is None:
-            self.notes.pop(case_id, None)
-        else:
-            self.notes[case_id] = note
+        self.notes[case_id] = notes
+        if not notes:
+            del self.notes[case_id]
 
     def set_history(self, latest: dict[str, list[CaseHistory]]) -> None:
         """Take the results across runs (newest first per case)."""

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from tui_eval.model import Case, Suite
+from tui_eval.store.notes import HumanNote
 from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, StoredCase
 from tui_eval.tui.screens.suites_screen import SuitesFacts, facts_line
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_details import describe
 from tui_eval.tui.state.lists.case_sources import SuiteCases
 from tui_eval.tui.state.lists.case_tree import View, build
-from tui_eval.tui.state.lists.entries import failing, meant, not_passed, subject, suite_entries
+from tui_eval.tui.state.lists.entries import failing, meant, not_passed, run_entries, subject, suite_entries
 from tui_eval.tui.state.lists.filtering import parse, values_of
 from tui_eval.tui.state.runs.run_estimate import Who
 from tui_eval.tui.state.runs.run_group import RunGroup
@@ -155,6 +156,29 @@ def test_a_run_in_front_whose_clock_was_ahead_hides_no_newer_result() -> None:
     state.run = run_of({"good": "failed"}, started=4e9)
     state.group = RunGroup([state.run])
     assert [one.status for one in suite_entries(state)[:1]] == ["passed"]
+
+
+def test_a_note_stands_in_the_column_whose_answer_it_is_of() -> None:
+    """It stood in all columns of the case, and in a run as long as nobody noted anything on another answer of the case."""
+    state = app_state(
+        result("one/s::a", "good", "passed", 10.0),
+        result("one/s::a", "sloppy", "failed", 11.0),
+        result("one/s::b", "good", "passed", 10.0),
+    )
+    on_good = HumanNote("r050", 1, "one/s::a", "right", at=1.0, agent="bot", model="good")
+    on_sloppy = HumanNote("r011", 1, "one/s::a", "wrong", at=2.0, agent="bot", model="sloppy")
+    later = HumanNote("r090", 1, "one/s::b", "wrong", at=2.0, agent="bot", model="gone")
+    state.set_notes("one/s::a", [on_sloppy, on_good])
+    state.set_notes("one/s::b", [later])
+    noted = [entry.note for entry in suite_entries(state)[:3]]
+    assert noted == [on_good, on_sloppy, later], "of a case in one column the newest, whoever answered"
+    state.set_notes("one/s::a", [on_sloppy])
+    assert [entry.note for entry in suite_entries(state)[:2]] == [None, on_sloppy]
+    state.set_notes("one/s::a", [HumanNote("r011", 1, "one/s::a", "wrong")])
+    assert all(entry.note for entry in suite_entries(state)[:2]), "kept by a version that did not say of whom"
+    state.set_notes("one/s::a", [on_sloppy, on_good])
+    group = RunGroup([run_of({"good": "passed", "sloppy": "failed"})])
+    assert [entry.note for entry in run_entries(group, state)] == [on_good, None]
 
 
 def test_what_a_run_will_cost_is_known_by_column() -> None:

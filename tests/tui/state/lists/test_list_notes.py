@@ -178,12 +178,12 @@ async def test_m_notes_from_both_lists(tmp_path, size):
         await pilot.press("n")
         await until(lambda: app.screen.query("Prompt"), pilot)
         await pilot.press(*"cites", "enter")
-        await until(lambda: app.state.notes[ID.format(NAMES[0])].text == "cites", pilot)
+        await until(lambda: app.state.notes[ID.format(NAMES[0])][0].text == "cites", pilot)
         await until(lambda: "…" in line_of(app, "✗ refund is"), pilot)
         await pilot.press("m")
         await until(lambda: isinstance(app.screen, AskScreen), pilot)
         await pilot.press("x")
-        await until(lambda: not app.state.notes and not Notes(root).latest(), pilot)
+        await until(lambda: not app.state.notes and not Notes(root).by_case(), pilot)
         assert [entry.name for entry in app.screen.shown_entries()] == NAMES[:1]  # it stays under the cursor
 
 

@@ -69,6 +69,10 @@ def entries_of(item: CaseItem, state: AppState) -> list[CaseRow]:
                 or (last.finished_at < run.info.started_at and last.run_id < run.info.id)
             ):
                 _from_group(found.setdefault(column, _blank(item, state)), group, key, item)
+    if len(found) > 1:  # what was said of one column's answer says nothing of the others'
+        notes = state.notes.get(item.case_id, ())
+        for column, entry in found.items():
+            entry.note = next((one for one in notes if one.is_of(*column)), None)
     entries = _in_columns(found, past) if found else [_blank(item, state)]
     if item.case is not None:
         for entry in entries:
@@ -88,7 +92,7 @@ def _blank(item: CaseItem, state: AppState) -> CaseRow:
         agent=item.agent or "",
         model=item.model or "",
         case=item.case,
-        note=state.notes.get(item.case_id),
+        note=next(iter(state.notes.get(item.case_id, ())), None),
         test=item.test,
     )
 
@@ -166,11 +170,9 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
         test=item.test if item is not None else which_test(row.case_id, row.suite, row.name),
     )
     _from_group(entry, group, key, item)
-    note = state.notes.get(row.case_id)
-    if note is not None and any(
-        (one.run.info.id, one.row.id) == (note.run_id, note.attempt_ref) for one in group.attempts(key)
-    ):
-        entry.note = note
+    notes = state.notes.get(row.case_id, ())
+    shown = {(one.run.info.id, one.row.id) for one in group.attempts(key)} if notes else set()
+    entry.note = next((one for one in notes if (one.run_id, one.attempt_ref) in shown), None)
     return entry
 
 
