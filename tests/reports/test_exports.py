@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import fcntl
 import json
 import os
 import re
@@ -343,6 +344,28 @@ def test_two_that_write_one_file_leave_a_whole_one(
     export(reader, path)
     assert json.loads(path.read_text())["results"]
     assert not list(tmp_path.glob(".same*"))
+
+
+def test_what_a_killed_process_left_of_a_file_goes_with_the_next(reader: RunReader, tmp_path: Path) -> None:
+    left, held, other, new = (
+        tmp_path / name
+        for name in (
+            ".r[1].md.0a1b2c3d.part", ".r[1].md.4a1b2c3d.part", ".other.md.0a1b2c3d.part", ".r[1].md.8a1b2c3d.part",
+        )
+    )  # fmt: skip
+    for one in (left, held, other, new):
+        one.write_text("half")
+        os.utime(one, (1000, 1000) if one != new else None)
+    with open(held, "rb") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        export(reader, tmp_path / "r[1].md")
+    assert not left.exists() and held.exists() and other.exists() and new.exists()
+
+
+def test_a_name_of_letters_of_several_bytes_has_room_for_its_half(reader: RunReader, tmp_path: Path) -> None:
+    file = tmp_path / f"{'報' * 83}.md"
+    export(reader, file)
+    assert file.is_file()
 
 
 def test_a_link_stays_one_and_what_it_leads_to_is_written(reader: RunReader, tmp_path: Path) -> None:

@@ -284,3 +284,10 @@ def test_a_full_disk_leaves_no_store_that_git_would_keep(tmp_path: Path, monkeyp
             store.create_folder("20261129-120000-00000")
     store.create_folder("20261129-120000-00001")
     assert (tmp_path / ".tui-eval" / ".gitignore").read_text() == "*\n"
+
+
+def test_rows_beside_a_run_hold_no_secret_in_cells_and_names(tmp_path: Path) -> None:
+    secret = "sk-abcdefgh12345"
+    frame = pl.DataFrame({"a": [secret], secret: [1]})
+    paths = frames.save(tmp_path, 1, {"actual": frame}, Masker([secret]))
+    assert pl.read_parquet(tmp_path / paths["actual"]).to_dicts() == [{"a": "•••", "•••": 1}]

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import glob
 import importlib
 import os
 import re
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tui_eval import extensions
+from tui_eval.guard import private
 from tui_eval.guard.crash_report import leaves
 from tui_eval.guard.figures import dropped_figures
 from tui_eval.guard.text import clip, visible
@@ -41,8 +44,10 @@ KINDS: dict[str, str] = {
 """Ending → `module:function`, imported on first use."""
 
 
-_NAME = 100
-"""Characters of a file's name that are in that of its half."""
+_NAME = 60
+"""Characters of a file's name that are in that of its half, which has 255 bytes at most."""
+_LEFT_SECONDS = 60.0
+"""After which a half that nobody holds is one that a process left when it was killed."""
 _REASON = 300
 """Characters of why a file cannot be written."""
 
@@ -202,8 +207,13 @@ def export(reader: RunReader, path: Path) -> list[str]:
             left.callback(_take_away, part)
             folder.mkdir(parents=True, exist_ok=True)
             mode = None if target.is_stream else _mode_of(target.path)
-            if mode is not None:
-                part.touch(0o600)  # who could not read the file before it reads no half of this one
+            if not target.is_stream:
+                _sweep(folder, path.name)
+            # Who could not read the file before it reads no half of this one.
+            held = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
+            left.callback(os.close, held)
+            with contextlib.suppress(OSError):  # some disks take no locks
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with dropped_figures() as dropped, reader.of_one_moment():
                 write(reader, part)
             if mode is not None:
@@ -225,6 +235,15 @@ def _mode_of(path: Path) -> int | None:
     with contextlib.suppress(OSError):
         return stat.S_IMODE(path.stat().st_mode) & 0o777
     return None
+
+
+def _sweep(folder: Path, name: str) -> None:
+    """Take away the halves of a file that processes left which were killed."""
+    for part in folder.glob(f".{glob.escape(name[:_NAME])}.{'[0-9a-f]' * 8}.part"):
+        with contextlib.suppress(OSError), open(private.open_file(part, os.O_RDONLY), "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - os.fstat(file.fileno()).st_mtime > _LEFT_SECONDS:
+                part.unlink()
 
 
 def _take_away(part: Path) -> None:

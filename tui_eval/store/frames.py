@@ -37,6 +37,9 @@ def save(
             frame = frame.with_columns(
                 pl.col(name).map_elements(masker.text, return_dtype=pl.String) for name in texts
             )
+            named = {name: masker.text(name) for name in frame.columns}
+            if len(set(named.values())) == len(named):
+                frame = frame.rename(named)
         paths[side] = f"{FOLDER}/{attempt_ref}-{side}.parquet"
         place = run_folder / paths[side]
         with open(private.open_file(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:

@@ -86,8 +86,8 @@ async def run_program(
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        if isinstance(error, OSError) and not Path(cwd).is_dir():
-            reason = f"there is no folder {cwd} (`cwd`)"  # which the system says of the program
+        if isinstance(error, OSError) and not os.access(cwd, os.X_OK):  # which the system says of the program
+            reason = f"{cwd} (`cwd`): {reason}" if os.path.isdir(cwd) else f"there is no folder {cwd} (`cwd`)"
         raise AgentError(
             f"cannot run {argv[0]}: {reason}", code="cannot-run", said=str(reason), place=argv[0]
         ) from None
