@@ -11,6 +11,7 @@ import pytest
 from tests.servers import AnthropicServer, Planned
 from tests.support.agents import agent, kinds, of, talk
 from tui_eval.agents import AgentError, Request
+from tui_eval.agents.http import http_call
 from tui_eval.events import (
     Exchanged,
     ReasoningDelta,
@@ -252,4 +253,19 @@ async def test_why_it_stopped_is_known_whatever_is_told_after_it(
     it = agent("anthropic", base_url=server.url, model="m")
     with pytest.raises(AgentError, match=r"its content filter stopped it \(finish reason refusal\)"):
         await talk(it, "x")
+    await it.close()
+
+
+@pytest.mark.parametrize("how", ["cut", "hang"])
+async def test_a_stream_that_said_its_end_is_whole_whatever_becomes_of_the_connection(
+    server: AnthropicServer, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """It was an error, or its time limit was waited for, and what it took was lost."""
+    monkeypatch.setattr(http_call, "LINGER", 0.01)
+    raw = _streamed([{"type": "text", "text": "Hi"}], "end_turn").raw or b""
+    raw = raw.replace(b'"end_turn"}', b'"end_turn"}, "usage": {"output_tokens": 7}')
+    server.plan.append(Planned(raw=raw, hang=how == "hang", cut=how == "cut"))
+    it = agent("anthropic", base_url=server.url, model="m", retries=0)
+    _, (reply,) = await talk(it, "x")
+    assert reply.text == "Hi" and reply.usage is not None and reply.usage.output_tokens == 7
     await it.close()

@@ -538,3 +538,18 @@ async def test_what_a_server_wants_back_with_calls_goes_back(server: OpenAIServe
     assert answer == {"role": "assistant", "content": "Done.", "reasoning_content": "Now."}
     assert "reasoning_content" not in asked[3]["messages"][5]  # no tool was called in that turn
     await it.close()
+
+
+@pytest.mark.parametrize("how", ["cut", "hang"])
+async def test_a_stream_that_said_its_end_is_whole_whatever_becomes_of_the_connection(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """It was an error, or its time limit was waited for, and what it took was lost."""
+    monkeypatch.setattr(http_call, "LINGER", 0.01)
+    raw = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
+    raw += b'data: {"choices":[],"usage":{"completion_tokens":7}}\n\ndata: [DONE]\n\n'
+    server.plan.append(Planned(raw=raw, hang=how == "hang", cut=how == "cut"))
+    it = agent("openai", base_url=server.base, model="m", retries=0)
+    _, (reply,) = await talk(it, "x")
+    assert reply.text == "Hi" and reply.usage is not None and reply.usage.output_tokens == 7
+    await it.close()

@@ -250,6 +250,8 @@ SENSITIVE = frozenset(
     {"authorization", "x-api-key", "api-key", "cookie", "set-cookie", "proxy-authorization"}
 )
 
+LINGER = 0.5
+"""Seconds that are waited for the connection after a stream has said its end."""
 _AT_ONCE = 1 << 14
 """Bytes that are taken of what has arrived."""
 
@@ -288,6 +290,9 @@ class HttpCall:
         self._reported = False
         self._heard = False
         self._broken = False
+        self.ended = False
+        """Whether what came of a stream says that it is all."""
+        self._leaves = 0.0
 
     async def open(self) -> AsyncIterator[Event]:
         """Send the request, again where that makes sense; yields what happens meanwhile.
@@ -364,7 +369,7 @@ class HttpCall:
         unpacking = Unpacking(self.headers.get("content-encoding", ""), self.url)
         beginning = Beginning()
         try:
-            while packed := await response.content.read(_AT_ONCE):
+            while packed := await (self._rest(response) if self.ended else response.content.read(_AT_ONCE)):
                 share.arrived(len(packed))
                 for piece in unpacking.pieces(packed):
                     unpacked = beginning.without_mark(piece)
@@ -408,6 +413,16 @@ class HttpCall:
                 said=failure_text(error),
                 place=place_of(self.url),
             ) from None
+
+    async def _rest(self, response: aiohttp.ClientResponse) -> bytes:
+        """What comes after a stream has said its end, for a moment: some servers never end the answer as HTTP does, or
+        cut the connection."""
+        loop = asyncio.get_running_loop()
+        self._leaves = self._leaves or loop.time() + LINGER
+        with suppress(*FAILURES):
+            async with asyncio.timeout_at(self._leaves):
+                return await response.content.read(_AT_ONCE)
+        return b""
 
     async def events(self, body: bytes | None = None) -> AsyncIterator[str]:
         """The data of the server-sent events as they arrive, or those of a `body` that was read.

@@ -119,6 +119,7 @@ class AnthropicAnswer:
                 return
         async for data in call.events(body):
             event = self._event(self._decoded(data, call.url), call.url)
+            call.ended = self._done
             if event is not None:
                 yield [event]
         if not self._done and self.stop_reason is None:

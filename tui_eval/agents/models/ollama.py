@@ -129,7 +129,8 @@ class OllamaSession(Session):
                     )
                 calls += [one for one in message.get("tool_calls") or [] if isinstance(one, dict)]
                 if piece.get("done"):
-                    done, reason = True, text_of(piece.get("done_reason")) or None
+                    done = call.ended = True
+                    reason = text_of(piece.get("done_reason")) or None
                     usage = Usage(
                         figures.count(piece.get("prompt_eval_count"), "input tokens"),
                         figures.count(piece.get("eval_count"), "output tokens"),

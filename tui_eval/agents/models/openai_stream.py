@@ -195,6 +195,7 @@ class Completion:
                 except AgentError:
                     yield found
                     raise
+                call.ended = self._done
                 yield found
         if not self._done and self.finish_reason is None:
             raise call.unfinished("chat completion", self.text)

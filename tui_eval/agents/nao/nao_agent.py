@@ -163,7 +163,7 @@ class Stream:
         self._parts: list[str] = []
         self._names: dict[str, str] = {}
         self._acted = False
-        self._ended = False
+        self.ended = False
         self._steps = False
         """Whether it tells where a step begins."""
         self._begins = True
@@ -181,7 +181,7 @@ class Stream:
             AgentError: it is not JSON, or says that the agent failed or was stopped.
         """
         if data == "[DONE]":
-            self._ended = True
+            self.ended = True
             return []
         try:
             value = decode(data)
@@ -213,7 +213,7 @@ class Stream:
         elif kind == "data-newChat" and isinstance(value.get("data"), dict):
             self.chat_id = value["data"].get("id")
         elif kind == "finish":
-            self.finish_reason, self._ended = text_of(value.get("finishReason")) or None, True
+            self.finish_reason, self.ended = text_of(value.get("finishReason")) or None, True
         elif kind == "error" or (not kind and value.get("error")):
             said = text_of(value.get("errorText")) or explain(text_of(value))
             raise AgentError(one_line(said), answer=self.text, code="reported", said=fact_first(said))
@@ -230,7 +230,7 @@ class Stream:
 
     def end(self) -> None:
         """The body is over. Raises `AgentError` where the answer is not."""
-        if not self._ended:
+        if not self.ended:
             raise AgentError(
                 "nao's answer ended before it was complete",
                 answer=self.text,
@@ -411,7 +411,9 @@ class NaoSession(Session):
 
     async def _follow(self, call: HttpCall, stream: Stream) -> AsyncIterator[Event]:
         async for data in call.events():
-            for event in stream.take(data):
+            found = stream.take(data)
+            call.ended = stream.ended
+            for event in found:
                 yield event
         stream.end()
 
