@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.commands.conftest import Cli
+from tests.commands.conftest import Cli, from_elsewhere
 from tests.support import TESTS
 from tui_eval.formats.reading import is_results, open_results
 from tui_eval.store.reader import RunReader
@@ -98,6 +98,21 @@ def test_the_metadata_of_replies_comes_back_and_is_shown(cli: Cli, project: Path
     assert '[1] metadata: {"tools_used":["look"],"lang":"en"}' in cli("show", "r.json", "greets").out
     assert cli("export", "r.json", "-o", "again.json").code == 0
     assert json.loads(Path("again.json").read_text())["results"] == [result]
+
+
+def test_what_was_noted_before_the_first_turn_stays_before_it(cli: Cli, project: Path) -> None:
+    """That an attempt was begun anew on another worker, say."""
+    assert cli("run", ".", "-s", "::greets", "-o", "r.json").code == 0
+    document = json.loads(Path("r.json").read_text())
+    (result,) = document["results"]
+    entry = {**dict.fromkeys(result["transcript"][0]), "turn": 0, "kind": "note", "text": "begun anew"}
+    result["transcript"].insert(0, {**result["transcript"][0], **entry, "agent": "", "name": ""})
+    Path("r.json").write_text(json.dumps(document))
+    from_elsewhere("r.json")
+    assert cli("export", "r.json", "-o", "again.json").code == 0
+    transcript = json.loads(Path("again.json").read_text())["results"][0]["transcript"]
+    assert (transcript[0]["turn"], transcript[0]["text"]) == (0, "begun anew")
+    assert [one["turn"] for one in transcript[1:]] == [1] * (len(transcript) - 1)
 
 
 def test_other_files_are_refused_in_one_line(cli: Cli, project: Path) -> None:

@@ -463,6 +463,8 @@ def _converted(values: Any, kind: type[T], **always: Any) -> list[T]:
         checked = {**item, **{key: check(item[key], key) for key, check in _FIGURES.items() if key in item}}
         given = {key: value for key, value in checked.items() if value is not None or key in needed}
         given = {**always, **given}
+        if item.get("kind") == "note" and item.get("turn") == 0:  # said before the first turn
+            given["turn"] = 0
         try:
             found.append(msgspec.convert(given, kind, strict=False))
         except msgspec.ValidationError:
