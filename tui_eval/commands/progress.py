@@ -25,6 +25,8 @@ from tui_eval.model import Attempt
 
 _TOGETHER = 0.05
 """Seconds within which lines are printed at once: one by one they cost a tenth of a fast run."""
+SO_FAR = 3.0
+"""Seconds between two lines that say how far preparing is."""
 _NAMED_TOGETHER = 2_000
 """Cases that are named beside each other; of more each by itself, with its suite where there are several."""
 _WORDS = {"passed": "✓", "failed": "✗", "error": "!", "cancelled": "⊘", "skipped": "–"}
@@ -44,7 +46,7 @@ class Progress:
         self._beside: dict[str, str] = {}
         """The end of a suite's path, by case id; of many cases by suite."""
         self._lines: list[str] = []
-        self._begun = time.monotonic()
+        self._begun = self._told = time.monotonic()
         self.masker = Masker(())
         """Masks the secrets of what is printed: a case's name, or its id, may hold one."""
 
@@ -56,6 +58,12 @@ class Progress:
             kept = f", run {run_id}" if run_id else ""
             part = f", {part}" if part else ""
             warn(f"{total} attempt{'' if total == 1 else 's'} with {', '.join(agents)}{note}{part}{kept}")
+
+    def so_far(self, what: str, done: int, total: int) -> None:
+        """Say how far what comes before the first attempt is, where that takes a while."""
+        if time.monotonic() - self._told >= SO_FAR:
+            self._told = time.monotonic()
+            self.note(f"{what}: {done:,} of {total:,}")
 
     def expect(self, jobs: Sequence[Job]) -> None:
         """The cases that will run, in order. Agents with several models are named with the model."""

@@ -708,5 +708,7 @@ def rescore(reference: str, overrides: RunRequest, display: str, outputs: Sequen
     except StoreError as error:
         raise CommandError(str(error)) from None
     return execute_run(
-        lambda: prepare_rescore(folder, overrides=overrides, on_done=progress.ended), progress, outputs
+        lambda: prepare_rescore(folder, overrides=overrides, on_done=progress.ended, so_far=progress.so_far),
+        progress,
+        outputs,
     )

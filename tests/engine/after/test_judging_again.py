@@ -640,3 +640,30 @@ async def test_what_was_unknown_is_unknown_when_it_is_judged_again(project, agai
     told = [one.text for one in asked.transcript]
     assert [one.text for one in judged.transcript][: len(told)] == told
     assert sum(" unknown: " in one.text for one in judged.transcript) == 3
+
+
+async def test_a_run_is_opened_once_for_all_its_answers_and_says_how_far_that_is(
+    project, monkeypatch, capsys
+) -> None:
+    """Twenty thousand answers opened it twenty thousand times: as many milliseconds, in which nothing was said."""
+    from tui_eval.commands import progress
+    from tui_eval.engine.after import judging_again
+
+    cases = "".join(
+        f"  - {{name: n{n}, input: hello, expected: {{should_contain: [hi]}}}}\n" for n in range(9)
+    )
+    root = project(suite="agent: helper\ntest_cases:\n" + cases, script=SCRIPT)
+    first = await rescored(await run(root))  # judgements, which name answers of another run
+    opened: list[Path] = []
+
+    def reader(folder: Path) -> RunReader:
+        opened.append(folder)
+        return RunReader(folder)
+
+    monkeypatch.setattr(judging_again, "RunReader", reader)
+    monkeypatch.setattr(progress, "SO_FAR", 0.0)
+    active = rescore(first, overrides=RunRequest(), so_far=progress.Progress("plain").so_far)
+    assert len(active.jobs) == 9 and len(opened) <= 4
+    said = capsys.readouterr().err
+    assert "reading the recorded answers: 3 of 9" in said and "assertions: 8 of 9" in said
+    await active.execute()

@@ -7,7 +7,7 @@ judgement names it (`AttemptRow.judges`): that one answer is never counted twice
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from math import ceil
 from pathlib import Path
@@ -69,7 +69,35 @@ class Judged(NamedTuple):
     without: Sequence[int] = ()
 
 
-def answers_of_run(store: Store, folder: Path) -> tuple[RunInfo, list[AnsweredAttempt]]:
+SoFar = Callable[[str, int, int], Any]
+"""Told what is being done, how far it is, and how much there is of it."""
+
+
+class _OpenRuns:
+    """Runs that answers are read from, each opened once: a run of twenty thousand is not opened twenty thousand times."""
+
+    MOST = 16
+
+    def __init__(self) -> None:
+        self._readers: dict[Path, RunReader] = {}
+
+    def __getitem__(self, folder: Path) -> RunReader:
+        reader = self._readers.pop(folder, None) or RunReader(folder)
+        self._readers[folder] = reader  # the last one used stands last
+        if len(self._readers) > self.MOST:
+            self._readers.pop(next(iter(self._readers))).close()
+        return reader
+
+    def close(self) -> None:
+        """Close all of them."""
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+
+
+def answers_of_run(
+    store: Store, folder: Path, so_far: SoFar | None = None
+) -> tuple[RunInfo, list[AnsweredAttempt]]:
     """What a run holds, each case with the answers of its attempts. An attempt that ended without an answer is
     among them, since it does not pass by being left out; one that was cancelled, or changed by hand, is no
     result. Cases without any answer are there, too: a run that lacks them is no whole one. Empty where no case has one.
@@ -78,12 +106,14 @@ def answers_of_run(store: Store, folder: Path) -> tuple[RunInfo, list[AnsweredAt
         StoreError: it cannot be read.
     """
     found: list[AnsweredAttempt] = []
-    with closing(RunReader(folder)) as reader:
-        info = reader.info()
-        for row in reader.cases():
+    with closing(RunReader(folder)) as reader, closing(_OpenRuns()) as runs:
+        info, rows = reader.info(), reader.cases()
+        for number, row in enumerate(rows):
+            if so_far is not None:
+                so_far("reading the recorded answers", number, len(rows))
             placed = [(folder, info, one) for one in reader.attempts(row.id)]
-            own = AnsweredAttempt(row, reader.case(row.id), _answers(store, placed), _without_answer(placed))
-            found.append(own)
+            answers, without = _answers(store, placed, runs), _without_answer(placed)
+            found.append(AnsweredAttempt(row, reader.case(row.id), answers, without))
     return info, found if any(one.attempt.replies for case in found for one in case.answers) else []
 
 
@@ -152,7 +182,8 @@ def answers_beside(store: Store, recorded: Recorded) -> AnsweredAttempt:
             )
     sources.setdefault(folder.name, (folder, info))
     placed = [(*sources[one.run_id], one.row) for one in together]
-    answers = _answers(store, placed)
+    with closing(_OpenRuns()) as open_runs:
+        answers = _answers(store, placed, open_runs)
     if not answers:
         raise SelectionError("there is no recorded answer to judge: run the case")
     return AnsweredAttempt(case, body, answers, _without_answer(placed))
@@ -191,18 +222,18 @@ def _attempts(folder: Path, column: StoredCase, sources: dict[str, tuple[Path, R
     return []
 
 
-def _answers(store: Store, placed: Iterable[tuple[Path, RunInfo, AttemptRow]]) -> list[RecordedAnswer]:
+def _answers(
+    store: Store, placed: Iterable[tuple[Path, RunInfo, AttemptRow]], runs: _OpenRuns
+) -> list[RecordedAnswer]:
     """The answers that these attempts are, or judge, each once."""
     found: dict[str, RecordedAnswer] = {}
     for folder, info, row in placed:
         if not _has_answer(row):
             continue
-        with closing(RunReader(folder)) as reader:
-            attempt = reader.attempt(row.id)
-            case = reader.case(row.case_ref)
+        attempt, case = runs[folder].attempt(row.id), runs[folder].case(row.case_ref)
         if attempt is None:
             continue
-        name, first, asked, given_in = _first(store, folder, info, row, attempt, case)
+        name, first, asked, given_in = _first(store, folder, info, row, attempt, case, runs)
         agents = given_in.provenance.get("agents") if given_in is not None else None
         known = agents if isinstance(agents, dict) else {}
         found.setdefault(name, RecordedAnswer(name, row.attempt, first, asked, known))
@@ -221,7 +252,7 @@ def _without_answer(placed: Iterable[tuple[Path, RunInfo, AttemptRow]]) -> list[
 
 
 def _first(
-    store: Store, folder: Path, info: RunInfo, row: AttemptRow, attempt: Attempt, case: Case
+    store: Store, folder: Path, info: RunInfo, row: AttemptRow, attempt: Attempt, case: Case, runs: _OpenRuns
 ) -> tuple[str, Attempt, Case, RunInfo | None]:
     """An answer's name, what was first recorded of it, the case that was asked, and the run; where that is gone, what the
     judgement kept."""
@@ -234,11 +265,11 @@ def _first(
         run, _, number = judged.rpartition("/")
         folder = store.folder_of(Path(run).name)
         try:
-            with closing(RunReader(folder)) as reader:
-                found = reader.attempt(int(number))
-                rows = reader.attempts_with([int(number)])
-                info = reader.info()
-                asked = reader.case(rows[0].case_ref) if rows else case
+            reader = runs[folder]
+            found = reader.attempt(int(number))
+            rows = reader.attempts_with([int(number)])
+            info = reader.info()
+            asked = reader.case(rows[0].case_ref) if rows else case
         except (StoreError, OSError, ValueError):
             break
         if found is None or not rows or found.case_id != attempt.case_id:

@@ -15,6 +15,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.judging_again import (
     AnsweredAttempt,
     Judged,
+    SoFar,
     answers_of_cases,
     answers_of_run,
     judged_by,
@@ -53,10 +54,12 @@ def rescore(
     overrides: RunRequest,
     on_start: Callable[[Job, int, int], None] | None = None,
     on_done: Callable[[Job, int, Attempt], None] | None = None,
+    so_far: SoFar | None = None,
 ) -> ActiveRun:
     """Prepare the judging of every recorded answer with the assertions of today's files; a case that is no
     longer there is judged as it was. `overrides` gives concurrency, timeout, judge and trust, and may narrow it to some cases
-    (`case_ids`): then to all attempts of them that count, those of other runs too, or (`cells`) to columns of them.
+    (`case_ids`): then to all attempts of them that count, those of other runs too, or (`cells`) to columns of them. `so_far` is
+    told while it is prepared.
 
     Raises:
         NothingToRun: the run has no answers, or a suite file cannot be read whole, with its problems.
@@ -74,7 +77,7 @@ def rescore(
             f"run {folder.name} goes on: judge it again when it has ended, or name an earlier run (tui-eval runs)"
         )
     if overrides.case_ids is None:
-        info, recorded = answers_of_run(Store(root), folder)
+        info, recorded = answers_of_run(Store(root), folder, so_far)
     else:
         ids = whole_ids(folder, overrides.case_ids)
         overrides = msgspec.structs.replace(overrides, case_ids=sorted(ids))
@@ -96,7 +99,9 @@ def rescore(
     check_judge(request, environment, typed=overrides.judge)
     now = of_today((one.case for one in recorded), today.values())
     judged: list[Judged] = []
-    for one in recorded:
+    for number, one in enumerate(recorded):
+        if so_far is not None:
+            so_far("looking up today's assertions", number, len(recorded))
         row = one.row
         # Its column as it was recorded; nobody has typed its agent now.
         cells = [RequestCell(row.case_id, row.agent, row.model)]

@@ -191,4 +191,4 @@ async def test_there_is_nothing_to_note_on_a_case_that_never_ran(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         app.screen.case_list.go_to(ID.format(NAMES[0]))
         await pilot.press("m")
-        await until(lambda: any("no finished attempt" in text for _, _, text in app.notices.lines), pilot)
+        await until(lambda: "no finished attempt to note" in screen_text(app), pilot)
