@@ -16,7 +16,7 @@ from tui_eval.frames.comparison_rules import ATOL, RTOL
 from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import ColumnPair
 from tui_eval.frames.typed_columns import declared_text
-from tui_eval.frames.value_texts import instant, nested_text, plain
+from tui_eval.frames.value_texts import JSON_TYPES, holder, instant, nested_text, plain
 from tui_eval.guard.text import clip
 
 Status = Literal["same", "different", "missing", "extra"]
@@ -184,6 +184,8 @@ def _why(one: ColumnPair, expected: Any, actual: Any) -> str:
         return _apart(expected, actual)
     if isinstance(expected, str) and isinstance(actual, str):
         return _apart(expected, actual, declared_text(one.expected))
+    if one.expected.type_name.upper() in JSON_TYPES and isinstance(actual, dict | list | tuple):
+        expected = holder(expected)
     if isinstance(expected, dict | list | tuple) and isinstance(actual, dict | list | tuple):
         return _inside(expected, actual, "") or "value"
     if one.expected.kind == "nested":

@@ -14,6 +14,7 @@ from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import ColumnPair, divided, no_keys
 from tui_eval.frames.typed_columns import ReadColumn, from_cells, text_series
 from tui_eval.frames.value_texts import (
+    JSON_TYPES,
     canonical,
     duck_text,
     holder,
@@ -520,9 +521,7 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
             for side in (series_of(expected).to_list(), given)
         )
         return ColumnPair(name, expected, actual, wanted, found)
-    if expected.type_name.upper() in ("JSON", "JSONB") and any(
-        isinstance(c, list | dict) for c in actual.cells
-    ):
+    if expected.type_name.upper() in JSON_TYPES and any(isinstance(c, list | dict) for c in actual.cells):
         wanted, given = (text_series([json_text(cell) for cell in side.cells]) for side in (expected, actual))
         return ColumnPair(name, expected, actual, wanted, given)
     if expected.kind == "nested" and actual.kind in ("text", "mixed"):

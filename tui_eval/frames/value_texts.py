@@ -134,6 +134,10 @@ def period(text: str) -> str:
     return f"{'-' if seconds < 0 else ''}P{dates}{'T' if clock else ''}{clock}"
 
 
+JSON_TYPES = ("JSON", "JSONB")
+"""Types whose values come as text and are equal as JSON."""
+
+
 def json_text(cell: Any) -> str | None:
     """A cell of a column of type JSON, text or already read, as `canonical`; None: JSON's null."""
     if isinstance(cell, str):

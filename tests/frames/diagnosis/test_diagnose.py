@@ -21,6 +21,7 @@ from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis import Finding, codes, diagnose, diagnosis_of, diagnosis_of_details, sentence
 from tui_eval.frames.difference import align
 from tui_eval.frames.one_table import OneTable
+from tui_eval.frames.sql_worker import SqlResult
 from tui_eval.model import DataDetails
 
 c = pl.col
@@ -1338,3 +1339,44 @@ def test_the_largest_numbers_leave_what_else_was_found() -> None:
     expected = [{"id": i, "v": 1e308 / i, "name": f"n{i}"} for i in range(1, 13)]
     actual = [{**row, "v": row["v"] / 2, "name": row["name"].upper()} for row in expected]
     assert any(line.startswith("name in other case") for line in diagnose(expected, actual, key=["id"]).lines)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [([7], "a list"), ({"x": 7}, "an object"), ("7 pcs", "with pcs, a text")]
+)
+def test_what_holds_a_number_is_no_number_with_a_unit(given: Any, words: str) -> None:
+    rows: list[dict[str, Any]] = [{"id": n, "v": 7} for n in range(5)]
+    (line,) = diagnose(rows, [row | {"v": given} for row in rows]).lines
+    assert line == f"v {words} instead of a number in 5 of 5 rows that differ"
+
+
+def test_a_hundredfold_is_counted_exactly_where_most_of_it_is_exact() -> None:
+    """7 beside 719 was counted as ×100, since the expected 7 might have been 7.19."""
+    rows: list[dict[str, Any]] = [{"id": n, "quantity": 3 + n * n % 41} for n in range(40)]
+    answer: list[dict[str, Any]] = [
+        row | {"quantity": row["quantity"] * 100 + (n * 7 % 45 if n % 4 == 0 else 0)}
+        for n, row in enumerate(rows)
+    ]
+    exact = sum(given["quantity"] == row["quantity"] * 100 for given, row in zip(answer, rows, strict=True))
+    assert diagnose(rows, answer).lines[0] == f"quantity ×100 in {exact} of 40 rows that differ"
+    thousands: list[dict[str, Any]] = [
+        {"id": n, "paid": round((1234 + n * n * 977) / 1000, 1)} for n in range(40)
+    ]
+    units: list[dict[str, Any]] = [{"id": n, "paid": 1234 + n * n * 977} for n in range(40)]
+    assert diagnose(thousands, units).lines[0].startswith("paid ×1,000 in 40 of 40")
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(1 / 1.19, "÷1.19"), (1 / 1.2, "÷1.2"), (0.8372, "×0.8372"), (0.5, "÷2"), (0.75, "×0.75")],
+)
+def test_a_tax_that_is_left_out_is_called_by_its_rate(factor: float, words: str) -> None:
+    assert (
+        diagnose(SHOP, SHOP.with_columns(c.price * factor)).lines[0].startswith(f"price {words} in 60 of 60")
+    )
+
+
+def test_values_of_a_json_column_say_where_they_differ() -> None:
+    expected = SqlResult(["j"], pl.DataFrame({"j": ['{"a": 1, "b": [1, 2]}']}), types={"j": "JSON"})
+    result = compare([{"j": {"a": 1, "b": [1, 3]}}], expected)
+    assert result.text is not None and "b[1]: expected 2, actual 3" in result.text

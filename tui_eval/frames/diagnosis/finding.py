@@ -94,6 +94,9 @@ def times(factor: float) -> str:
         inverse = 1 / factor
         if abs(inverse - round(inverse)) < 1e-9 * abs(inverse):
             return f"÷{figure(round(inverse))}"
+        short = round(inverse, 2)  # a tax that is left out
+        if abs(inverse - short) < 1e-5 * abs(inverse) and len(shortest_text(float(f"{factor:.6g}"))) > 6:
+            return f"÷{figure(short)}"
     return f"×{figure(factor)}"
 
 

@@ -154,6 +154,9 @@ def _factors(
             continue
         mask = series(frame, _near(factor, tolerance) & (pl.col("e") != 0))
         rows = int(mask.sum())
+        exactly = int(series(frame, _near(factor) & (pl.col("e") != 0)).sum())
+        if tolerance > 10.0**-chance.a_digits and 4 * exactly >= rows:
+            continue  # expected values that had been rounded would not be met so often: the others are no such
         nice = factor in _NICE
         row = chance.per_row(tolerance)
         if nice:

@@ -125,6 +125,10 @@ def units(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
     """Numbers that are right, written with a unit (`25%`, `25 EUR`, `18.5K` for 18512) or an exponent: a text that is no
     number."""
     a = a.str.replace(r"^\x00", "")
+    for given, begins in (("a list", r"^\x00?\["), ("an object", r"^\x00?\{")):
+        held = series({"a": a}, true(pl.col("a").str.contains(begins)))
+        yield ValueChange("kind", held, {"wanted": "a number", "given": given})
+    a = _plain_ones(a)
     power = a.str.extract(_EXPONENT, 2).cast(pl.Float64, strict=False)
     if power.is_not_null().any():
         decimals = a.str.extract(_EXPONENT, 1).fill_null("").str.len_chars().cast(pl.Float64)
