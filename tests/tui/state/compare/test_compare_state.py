@@ -38,6 +38,8 @@ def test_worst_comes_first_and_flaky_is_told_from_broken():
     assert any("1/3 → 2/3" in line and "flaky" in line for line in text)
     assert any("1/1 → –" in line for line in text)
     assert "unchanged" not in {row.change for row in rows(compare(BEFORE, AFTER), only_changed=True)}
+    (_, sure) = rows(compare([case("x", 9, 9)], [case("x", 0, 9)]))
+    assert "p<0.01 " in plain(row_line(sure, 120)), "p=0.00 is no probability"
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

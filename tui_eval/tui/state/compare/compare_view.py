@@ -229,8 +229,8 @@ def called(change: CaseChange, name_of: Callable[[str, str], str]) -> str:
 
 
 def ratio(one: CaseSummary | None) -> str:
-    """Attempts passed of those judged: `2/3`."""
-    return f"{one.passed}/{one.judged}" if one is not None else "–"
+    """Attempts passed of those ended: `2/3`."""
+    return f"{one.passed}/{one.attempts}" if one is not None else "–"
 
 
 def row_line(row: CompareRow, width: int) -> Line:
@@ -249,7 +249,7 @@ def row_line(row: CompareRow, width: int) -> Line:
     if other and width >= 90:
         told = "answer differs"
     told_by = case.p_value if row.change != "unchanged" else None
-    took = f" p={told_by:.2f}" if told_by is not None else ""
+    took = "" if told_by is None else f" p={told_by:.2f}" if told_by >= 0.005 else " p<0.01"
     right: Line = (
         *_outcome(before),
         Span(numbers, "muted"),

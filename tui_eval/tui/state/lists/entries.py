@@ -102,7 +102,7 @@ def _of_past(entry: CaseRow, item: CaseItem, results: Sequence[CaseHistory]) -> 
     last = results[0]
     entry.status = last.outcome
     entry.flaky = case_state.flaky(last)
-    entry.ratio = (last.passed, last.judged)
+    entry.ratio = (last.passed, last.attempts)
     entry.trend = tuple(
         old.passed / old.judged if old.judged else 0.0
         for old in case_state.over_runs(results)
