@@ -181,6 +181,10 @@ RESPONSES: dict[str, tuple[Any, str]] = {
         {"status": "failed", "output": [{"type": "reasoning"}]}, "broke the answer off",
     ),
     "cancelled": ({"status": "cancelled", "output": [{"type": "reasoning"}]}, "broke the answer off"),
+    "one that goes on in the background": (
+        {"status": "in_progress", "output": [{"type": "message", "content": [{"text": "Let me"}]}]},
+        "broke the answer off",
+    ),
     "filtered": (
         {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}, "output": []},
         "its content filter stopped it",

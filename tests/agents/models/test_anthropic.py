@@ -120,8 +120,15 @@ async def test_errors_and_whole_conversations(server: AnthropicServer) -> None:
     await it.close()
 
 
-async def test_what_is_written_to_the_cache_costs_a_quarter_more(server: AnthropicServer) -> None:
-    counts = {"input_tokens": 100, "output_tokens": 0, "cache_creation_input_tokens": 1000}
+@pytest.mark.parametrize(
+    ("for_an_hour", "written"), [(None, 3.75), (0, 3.75), (400, 0.6 * 3.75 + 0.4 * 6), (1000, 6)]
+)
+async def test_what_is_written_to_the_cache_costs_a_quarter_more_and_twice_for_an_hour(
+    server: AnthropicServer, for_an_hour: int | None, written: float
+) -> None:
+    counts: dict[str, Any] = {"input_tokens": 100, "output_tokens": 0, "cache_creation_input_tokens": 1000}
+    if for_an_hour is not None:
+        counts["cache_creation"] = {"ephemeral_1h_input_tokens": for_an_hour}
     parts = [
         {"type": "message_start", "message": {"model": "claude-sonnet-4-5", "content": [], "usage": counts}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -135,7 +142,7 @@ async def test_what_is_written_to_the_cache_costs_a_quarter_more(server: Anthrop
     it = agent("anthropic", base_url=server.url, model="claude-sonnet-4-5", retries=0)
     _, (reply,) = await talk(it, "hi")
     assert reply.usage is not None and reply.usage.input_tokens == 1100
-    assert reply.cost == pytest.approx((100 * 3 + 1000 * 3.75 + 10 * 15) / 1e6)
+    assert reply.cost == pytest.approx((100 * 3 + 1000 * written + 10 * 15) / 1e6)
 
 
 def _searching() -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.programs import command
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.events import Finished, Note, TextDelta, ToolCall, ToolResult, UsageReport
+from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Entry, Reply
 from tui_eval.scripting.python.python_host import printed
@@ -374,6 +374,18 @@ async def test_lists_are_answers_and_a_tuple_is_an_answer_with_metadata(
     _, replies = await talk(it, "hi")
     assert (replies[0].text, replies[0].metadata) == (text, metadata)
     await it.close()
+
+
+async def test_a_signal_is_no_status(tmp_path: Path) -> None:
+    """A note spoke of an HTTP status that nobody can know."""
+    it = agent("command", tmp_path, command=script(tmp_path, "import os\nos.kill(os.getpid(), 9)"))
+    session = await it.open(context())
+    seen: list[Event] = []
+    with pytest.raises(AgentError, match="signal 9: it said nothing"):
+        async for event in session.send(Request(1, "x")):
+            seen.append(event)
+    (asked,) = of(seen, Exchanged)
+    assert asked.exchange.status is None and asked.exchange.note == "signal 9"
 
 
 async def test_command_errors(tmp_path: Path) -> None:

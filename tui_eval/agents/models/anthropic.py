@@ -51,10 +51,11 @@ _LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 
 class AnthropicAnswer:
     """Collects one message. `blocks` is its content as it goes back into the conversation. `keeps_filtered`: what
-    the provider's classifiers left is an answer, as in promptfoo."""
+    the provider's classifiers left is an answer, as in promptfoo; `flat`: one price for all that is written to its cache."""
 
-    def __init__(self, keeps_filtered: bool = False) -> None:
+    def __init__(self, keeps_filtered: bool = False, flat: bool = False) -> None:
         self.keeps_filtered = keeps_filtered
+        self._flat = flat
         self.blocks: list[dict[str, Any]] = []
         self.model: str | None = None
         self.stop_reason: str | None = None
@@ -88,7 +89,7 @@ class AnthropicAnswer:
         if not self._usage:
             return None
         cached = figures.count(self._usage.get("cache_read_input_tokens"), "cached tokens")
-        written = self.written or None
+        written = self._created or None
         given = figures.count(self._usage.get("input_tokens"), "input tokens")
         total = None if given is None else figures.total([given, cached, written], "input tokens")
         output = figures.count(self._usage.get("output_tokens"), "output tokens")
@@ -96,7 +97,15 @@ class AnthropicAnswer:
 
     @property
     def written(self) -> int:
-        """Tokens of the input that were written to the cache."""
+        """Tokens of the input that were written to the cache, a quarter of whose price is added. Those that it keeps for
+        an hour cost twice what input does, and count as four each (promptfoo: as one)."""
+        parts = self._usage.get("cache_creation") if self._usage else None
+        kept = parts.get("ephemeral_1h_input_tokens") if isinstance(parts, dict) else None
+        longer = 0 if self._flat else figures.count(kept, "tokens written to the cache for an hour") or 0
+        return self._created + 3 * min(longer, self._created)
+
+    @property
+    def _created(self) -> int:
         count = self._usage.get("cache_creation_input_tokens") if self._usage else None
         return figures.count(count, "tokens written to the cache") or 0
 
@@ -344,7 +353,8 @@ class AnthropicSession(Session):
     ) -> None:
         self.agent = agent
         self.tools = agent.toolbox.for_attempt(context)
-        self.priced = not (agent.promptfoo and context.reference) or promptfoo_models.is_priced(model)
+        self.flat = agent.promptfoo and context.reference
+        self.priced = not self.flat or promptfoo_models.is_priced(model)
         self.tested = tested
         self.model = model
         self.headers = context.model_headers
@@ -379,10 +389,10 @@ class AnthropicSession(Session):
         reported: list[Any] = []
         before: list[str] = []
         keeps_filtered = agent.promptfoo or self.tested
-        answer = AnthropicAnswer(keeps_filtered)
+        answer = AnthropicAnswer(keeps_filtered, self.flat)
         called = False
         for step in range(agent.max_steps):
-            answer = AnthropicAnswer(keeps_filtered) if step else answer
+            answer = AnthropicAnswer(keeps_filtered, self.flat) if step else answer
             body = encode(self._body(request))
             call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
             begun = False

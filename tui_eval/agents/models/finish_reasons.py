@@ -11,6 +11,7 @@ _BROKEN_OFF = frozenset(
     (
         "error",  # OpenRouter, Mistral, the AI SDK (nao)
         "failed", "cancelled", "canceled",  # the responses API
+        "in_progress", "queued",  # the same: it goes on in the background
         "abort", "aborted", "interrupted",  # vLLM, SGLang; nao
         "timeout", "network_error",
         "insufficient_system_resource",  # DeepSeek

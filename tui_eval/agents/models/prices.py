@@ -62,6 +62,8 @@ PRICES: dict[str, tuple[float, float, float]] = {
 
 
 _WRITING_SHARE = 0.25
+_FOR_AN_HOUR = 4
+"""Shares that are added for a token which stays in the cache for an hour."""
 
 
 class OwnPrice(NamedTuple):
@@ -126,7 +128,8 @@ def cost(
     written: int = 0,
 ) -> float | None:
     """USD that `usage` cost with `model`, whose `own` price comes before any table's; None where the model or its usage
-    is unknown. Of its input `written` tokens went into a cache of Anthropic's, for a quarter more.
+    is unknown. Of its input `written` tokens went into a cache of Anthropic's, for a quarter more; one that stays there for
+    an hour counts as four.
 
     `usage.cached_tokens` are part of `usage.input_tokens`, as everywhere in this program.
     """
@@ -139,7 +142,7 @@ def cost(
     fresh = max(0, (usage.input_tokens or 0) - cached)
     total = fresh * price[0] + cached * price[2] + (usage.output_tokens or 0) * price[1]
     if own is None or own.input is None or own.cached != own.input:  # one price for all is that of these, too
-        total += min(written, fresh) * price[0] * _WRITING_SHARE
+        total += min(written, _FOR_AN_HOUR * fresh) * price[0] * _WRITING_SHARE
     return figures.amount(round(total / 1_000_000, 10), "cost")
 
 

@@ -261,17 +261,16 @@ class CommandSession(RememberingSession):
             stdin = encode(turn_body(request, self.context, self.messages))
         code, out, err = await self._run(argv, stdin)
         spent = round((time.monotonic() - began) * 1000, 1)
+        logged = one_line(("…" if len(err) > 2000 else "") + err[-2000:].decode("utf-8", "replace"), 1000)
         yield Exchanged(
             Exchange(
                 turn=request.turn,
                 request=f"{shlex.join(argv)}\n\n{_kept(stdin)}",
                 response=_kept(out),
-                status=code,
+                status=code if code >= 0 else None,
                 started_at=started_at,
                 duration_ms=spent,
-                note=one_line(
-                    ("…" if len(err) > 2000 else "") + err[-2000:].decode("utf-8", "replace"), 1000
-                ),
+                note=logged if code >= 0 else "; ".join(filter(None, (f"signal {-code}", logged))),
             )
         )
         text = out.decode("utf-8", "replace")
