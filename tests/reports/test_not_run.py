@@ -17,6 +17,7 @@ from tui_eval.model import Case, Turn, Usage
 from tui_eval.reports import results
 from tui_eval.reports.console_table import RunTable
 from tui_eval.reports.export import export
+from tui_eval.reports.tabular import COLUMNS
 from tui_eval.store.missing_cases import BESIDE
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
@@ -199,6 +200,26 @@ def test_junit_says_once_what_stands_in_the_note_too(tmp_path: Path) -> None:
     reader.close()
     (error,) = ElementTree.parse(tmp_path / "r.junit.xml").getroot().iter("error")
     assert error.get("message") == f"1 case not run (cut; {never})"
+
+
+def test_every_file_says_that_a_run_is_not_whole(tmp_path: Path) -> None:
+    """All its rows have passed, and the run ended with 1."""
+    never = "2 cases never ran in run x: n7, n8"
+    planned = [PlannedCase(case("n0"), "a", "m", 1, 1)]
+    reader = run_of(tmp_path, planned, ["passed"], never, {BESIDE: never})
+    for ending in ("json", "jsonl", "csv", "parquet"):
+        export(reader, tmp_path / f"r.{ending}")
+    reader.close()
+    document = json.loads((tmp_path / "r.json").read_text())
+    (lacking,) = document["not_whole"]
+    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    with open(tmp_path / "r.csv", newline="", encoding="utf-8") as file:
+        cells = list(csv.DictReader(file))
+    frame = pl.read_parquet(tmp_path / "r.parquet").to_dicts()
+    for rows in ([*document["results"], lacking], lines, cells, frame):
+        assert [row["outcome"] for row in rows] == ["passed", "not whole"]
+        assert rows[1]["message"] == never and not rows[1]["name"]
+    assert set(cells[1]) == set(frame[1]) == set(COLUMNS)
 
 
 def test_a_run_of_nothing_is_no_success_in_junit(tmp_path: Path) -> None:

@@ -18,7 +18,14 @@ from tui_eval.guard.text import storable
 from tui_eval.model import Attempt, Case, DataDetails, Entry, JudgeUse, Reply, Usage, Verdict
 from tui_eval.store import column_names
 from tui_eval.store.imported.results_entries import own_content, said_tokens
-from tui_eval.store.missing_cases import unread_errors_of, unread_listed_of, unread_report, why_not_run
+from tui_eval.store.missing_cases import (
+    gap_of,
+    lacks_words,
+    unread_errors_of,
+    unread_listed_of,
+    unread_report,
+    why_not_run,
+)
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
@@ -317,6 +324,8 @@ def document(reader: RunReader) -> Iterator[tuple[str, Any]]:
     yield "not_run", not_run(reader)
     if unread_errors_of(info):
         yield "not_read", not_read(reader)
+    if lacking := list(not_whole(reader)):
+        yield "not_whole", lacking
     yield "metrics", info.metrics or column_names.sums(reader)
     yield "run", run_facts(info)
 
@@ -360,7 +369,7 @@ def write(reader: RunReader, path: Path) -> None:
 def write_lines(reader: RunReader, path: Path) -> None:
     """One result a line."""
     with open(path, "w", encoding="ascii") as file:
-        for row in chain(rows(reader), not_run(reader), not_read(reader)):
+        for row in chain(rows(reader), without_result(reader)):
             file.write(json.dumps(storable(row), default=str) + "\n")
 
 
@@ -395,18 +404,26 @@ def not_read(reader: RunReader) -> Iterator[dict[str, Any]]:
     if unread_errors_of(info) and not found:
         found = {"": [unread_report(info)]}
     for path, texts in found.items():
-        yield {
-            "suite": path,
-            "case_id": None,
-            "name": None,
-            "format": None,
-            "agent": None,
-            "model": None,
-            "attempt": None,
-            "outcome": "not read",
-            "passed": None,
-            "message": "; ".join(texts),
-        }
+        yield _of_no_case(path, "not read", "; ".join(texts))
+
+
+def not_whole(reader: RunReader) -> Iterator[dict[str, Any]]:
+    """Why the run is no success though all its rows are: cases that it has no rows of (`--failed` beside those that never
+    ran), or a hook that failed at its end."""
+    info = reader.info()
+    words = lacks_words(info)
+    if words and not (words == gap_of(info) and next(not_run(reader), None)):  # these have rows
+        yield _of_no_case(None, "not whole", words)
+
+
+def without_result(reader: RunReader) -> Iterator[dict[str, Any]]:
+    """What stands below the results where a file has a row for each thing."""
+    return chain(not_run(reader), not_read(reader), not_whole(reader))
+
+
+def _of_no_case(suite: str | None, outcome: str, message: str) -> dict[str, Any]:
+    nobody = dict.fromkeys(("case_id", "name", "format", "agent", "model", "attempt"))
+    return {"suite": suite, **nobody, "outcome": outcome, "passed": None, "message": message}
 
 
 def rows(reader: RunReader) -> Iterator[dict[str, Any]]:

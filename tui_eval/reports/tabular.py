@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def _rows(reader: RunReader) -> Iterator[dict[str, Any]]:
         row |= {"person_verdict": note.get("verdict"), "person_note": note.get("text") or None}
         row["starred"] = bool(note.get("star"))
         yield storable(row)
-    for left in chain(results.not_run(reader), results.not_read(reader)):
+    for left in results.without_result(reader):
         yield storable(
             {
                 **dict.fromkeys(COLUMNS),
