@@ -440,6 +440,44 @@ def test_a_suite_whose_hooks_change_the_prompt_says_that_they_do_not_run(
     assert told.code == 1 and "run the case (its suite's hooks, which change what is asked" in told.out, told
 
 
+_ADDS = """
+def hook(name, context):
+    if name == "beforeAll":
+        for test in context["suite"]["tests"]:
+            test.setdefault("assert", []).append({"type": "contains", "value": "dogs"})
+        return context
+"""
+_LOOKS = "def %s(name, context):\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "edited", "out"),
+    [
+        (_ADDS, "hook", False, "its suite's hooks, which run with cases alone, had made another case"),
+        (_LOOKS % "hook", "hook", False, "1 case passed"),
+        (_LOOKS % "hook", "hook", True, "it was edited since it was answered, or its suite's hooks"),
+        (_LOOKS % "afterAll", "afterAll", True, "1 case passed"),
+    ],
+)
+def test_a_case_that_hooks_made_is_not_judged_without_what_they_add(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, name: str, edited: bool, out: str
+) -> None:
+    """Their assertions among that: what had failed by one of these passed, and the exit code was 0."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    suite = tmp_path / "promptfooconfig.yaml"
+    suite.write_text(
+        f"prompts: ['tell {{{{q}}}}']\nproviders: [echo]\nextensions: ['file://h.py:{name}']\n"
+        "tests: [{vars: {q: cats}, assert: [{type: contains, value: cats}]}]\n"
+    )
+    (tmp_path / "h.py").write_text(code)
+    assert cli("run", ".", "--trust").code == (1 if code == _ADDS else 0)
+    if edited:
+        suite.write_text(suite.read_text().replace("value: cats", "value: tell"))
+    told = cli("rescore", "last", "--trust")
+    assert (told.code, out in told.out) == (int("passed" not in out), True), told
+
+
 def test_a_prompt_that_is_json_is_the_one_that_promptfoo_s_file_has_without_its_spaces(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -567,6 +567,10 @@ class Format:
         """The code that the hooks of a suite name, `file://` before it."""
         return ()
 
+    def hooks_make_cases(self, settings: Mapping[str, Any]) -> bool:
+        """Whether hooks of a suite may make other cases of those in its files: what is judged without them is another."""
+        return any(True for _ in self.hook_files(settings))
+
     def wanted_by(self, kind: str, value: str, case: Case, base: Path, root: Path) -> str | None:
         """What judging with an assertion's value needs trust for; its `file://` is looked at already."""
         return None

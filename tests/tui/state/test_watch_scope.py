@@ -75,6 +75,27 @@ def test_what_a_save_means(past, before, saved, judge, failed, changed) -> None:
     assert (todo.judge, todo.failed, list(todo.changed)) == (judge, failed, changed)
 
 
+@pytest.mark.parametrize(
+    ("past", "before", "saved", "failed", "changed", "stale"),
+    [
+        ([history("1", "passed", "then")], BEFORE, OWN, [], [ID], []),
+        ([history("1", "failed", "then")], BEFORE, OWN, [], [ID], []),
+        ([history("1", "passed", "hooked")], QUESTION, OWN, [], [], []),
+        # The hooks' own code, or a script that it names.
+        ([history("1", "passed")], QUESTION, SavedFiles(set(), {"s.yaml"}, set(), code={"s.yaml"}), [], [], [ID]),
+        ([history("1", "failed")], QUESTION, SavedFiles(set(), {"s.yaml"}, set(), code={"s.yaml"}), [ID], [], []),
+        ([history("1", "failed")], QUESTION, SavedFiles(set(), set(), set(), judging={ID}), [ID], [], []),
+    ],
+)  # fmt: skip
+def test_what_hooks_make_is_run_and_not_judged_without_them(
+    past, before, saved, failed, changed, stale
+) -> None:
+    """Judged again it was an error, or passed without the assertions that they add."""
+    items = [watched_item(QUESTION, *past)]
+    todo = after_save(items, {ID: CaseBefore(before, nobody)}, saved, nobody, hooked={"s.yaml"})
+    assert (todo.judge, todo.failed, list(todo.changed), todo.stale) == ({}, failed, changed, stale)
+
+
 def nobody(case: Case, named: str) -> str:
     """No agent is another than it was."""
     return ""

@@ -406,7 +406,8 @@ class Running:
         """The recorded answer with today's assertions; nothing is sent to the agent."""
         try:
             answer = continuing.answered(recorded, conversation, self.job.case)
-            continuing.check_question(self.job, conversation, self.environment.masker)
+            ran = self.environment.hooks is not None
+            continuing.check_question(self.job, conversation, self.environment.masker, hooks_ran=ran)
         except continuing.CannotContinue as why:
             failure = AttemptFailed(str(why), "cannot-continue")
             if recorded.error is not None and recorded.evidence:
@@ -431,7 +432,7 @@ class Running:
         if job.recorded is None or turn is None or turn <= 1:
             return conversation.requests
         try:
-            continuing.check_question(job, conversation, self.environment.masker)
+            continuing.check_question(job, conversation, self.environment.masker, hooks_ran=True)
             entries, replies, known, known_replies = continuing.earlier(
                 job.recorded, conversation.requests, turn
             )

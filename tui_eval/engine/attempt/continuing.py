@@ -134,8 +134,10 @@ class AnsweredTurns(NamedTuple):
     extra_replies: list[Reply]
 
 
-def check_question(job: Job, conversation: Conversation, masker: Masker) -> None:
-    """An answer to another question proves nothing: what is asked now has to be what was asked then.
+def check_question(job: Job, conversation: Conversation, masker: Masker, *, hooks_ran: bool) -> None:
+    """An answer to another question proves nothing: what is asked now has to be what was asked then. Nor does a verdict
+    without what its suite's hooks make of a case, its assertions among that: where they did not run, it is to be
+    the one that they had left.
 
     Raises:
         CannotContinue: it is not.
@@ -144,6 +146,7 @@ def check_question(job: Job, conversation: Conversation, masker: Masker) -> None
         return
     last = job.from_turn - 1 if job.from_turn is not None else None
     now = KeptCases(masker).kept(job.case)
+    hooked = format_of(job.format).hooks_make_cases(job.settings)
     file_only = job.asked_case.content_hash.startswith(FROM_FILE)  # it knows what was said, and nothing else
     for number, (then, today) in enumerate(zip(job.asked_case.turns[:last], now.turns, strict=False), 1):
         if not file_only and (then.sly_data, then.chat_filter) != (today.sly_data, today.chat_filter):
@@ -152,17 +155,18 @@ def check_question(job: Job, conversation: Conversation, masker: Masker) -> None
             )
         if format_of(job.format).asks_as_written and then.text != today.text:
             raise CannotContinue(f"turn {number} reads otherwise than when it was answered: run the case")
-    if (
-        conversation.prompt is None
-        or conversation.stored
-        or format_of(job.format).hears_conversation(job.case)
-    ):
-        return
     said = [entry.text for entry in job.recorded.transcript if entry.kind == "user"]
-    if len(said) == 1 and not _same_prompt(said[0], masker.text(conversation.prompt), file_only):
-        hooked = any(True for _ in format_of(job.format).hook_files(job.settings))
+    prompt = conversation.prompt
+    if conversation.stored or format_of(job.format).hears_conversation(job.case):
+        prompt = None  # it holds what other rows answered
+    if len(said) == 1 and prompt is not None and not _same_prompt(said[0], masker.text(prompt), file_only):
         why = " (its suite's hooks, which change what is asked, run with cases alone)" if hooked else ""
         raise CannotContinue(f"its prompt reads otherwise than when it was answered: run the case{why}")
+    if hooked and job.judges_only and not hooks_ran and job.asked_case.content_hash != job.case.content_hash:
+        raise CannotContinue(
+            "it was edited since it was answered, or its suite's hooks, which run with cases alone, had made another case "
+            "of it: run the case"
+        )
 
 
 def _same_prompt(said: str, now: str, from_file: bool) -> bool:

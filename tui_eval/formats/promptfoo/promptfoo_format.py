@@ -218,6 +218,11 @@ class PromptfooFormat(Format):
         given = settings.get("extensions")
         return [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, str)]
 
+    def hooks_make_cases(self, settings: Mapping[str, Any]) -> bool:
+        """One that is called as a hook is for that one alone."""
+        after = ("afterEach", "afterAll")
+        return any(one.rpartition(":")[2] not in after for one in self.hook_files(settings))
+
     def asks_for_traces(self, case: Case, settings: Mapping[str, Any]) -> bool:
         """By the suite's `tracing.enabled`, by `metadata.tracingEnabled` of its test, or by the environment variable
         PROMPTFOO_TRACING_ENABLED."""

@@ -14,6 +14,7 @@ from textual.timer import Timer
 
 from tui_eval.config.project import Config, ConfigError, load
 from tui_eval.engine.agent_files import Imports
+from tui_eval.formats import format_of
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case
@@ -347,7 +348,12 @@ class WatchController:
                 before = self._before | self._unanswered()
                 agents = self._whom = self._agents_now(config or self.state.config, self._whom)
                 self._before |= self._as_now(now, agents)
-                meant = (now, before, saved.renamed(change.renamed), agents.of, others, {*self._ran})
+                hooked = {
+                    one.path
+                    for one in self.state.suites
+                    if self.scope is not None and format_of(one.format).hooks_make_cases(one.settings)
+                }  # a case that is watched alone is judged with its hooks
+                meant = (now, before, saved.renamed(change.renamed), agents.of, others, {*self._ran}, hooked)
 
                 def work() -> AfterSave:
                     with AnsweredCases(self.state.run_folder) as answered:

@@ -160,10 +160,12 @@ def after_save(
     agents: Callable[[Case, str], str],
     settings: Collection[str] = (),
     ran: Collection[str] = (),
+    hooked: Collection[str] = (),
     answered: Callable[[CaseHistory], Case | None] = lambda _: None,
 ) -> AfterSave:
     """What a save means for these cases, as they are read now, with whom they ask now; `before` are those that there
-    were, `settings` suites whose settings are others now, `ran` those that had been run, under whatever name; `answered` gives
+    were, `settings` suites whose settings are others now, `ran` those that had been run, under whatever name, `hooked` suites
+    whose hooks make their cases; `answered` gives
     the case as it was when a result's answer was given, where that is known. For a thread.
 
     An answer counts as long as the case sends what it sent and asks whom it asked: else it is asked anew, whatever
@@ -171,7 +173,8 @@ def after_save(
 
     Judged again is what the save has changed: cases that are defined otherwise than they were and than they were
     judged, and those that name what was saved; all of a suite only where its code was saved and no case shows what
-    that did. A case that never ran is left alone, and so is one that only goes by another name.
+    that did. A case that never ran is left alone, and so is one that only goes by another name. Of a hooked suite nothing
+    is judged again, which runs no hooks: what was edited is asked anew, and where its code was saved, what did not pass.
     """
     items = list(items)
     edited = {
@@ -206,6 +209,9 @@ def after_save(
                 other = not agent and old.case.agent != case.agent
                 anew += [one] if other or old.agents(old.case, agent) != agents(case, agent) else []
         everywhere = item.suite in whole or item.case_id in saved.judging
+        made = item.suite in hooked
+        if made:
+            anew += [one for one in fresh if one not in anew]
         anew += [
             one
             for one in (newest if everywhere else fresh)
@@ -219,14 +225,13 @@ def after_save(
             newest, fresh = ([one for one in results if one not in anew] for results in (newest, fresh))
         if not newest:
             continue
-        if item.case_id in saved.asked and any(
-            one.outcome != "passed" or case_state.flaky(one) for one in newest
-        ):
+        asked = item.case_id in saved.asked or (made and everywhere)
+        if asked and any(one.outcome != "passed" or case_state.flaky(one) for one in newest):
             todo.failed.append(item.case_id)
         else:
-            if item.case_id in saved.asked:
+            if asked:
                 todo.stale.append(item.case_id)
-            for one in newest if everywhere else fresh:
+            for one in () if made else newest if everywhere else fresh:
                 cases = todo.judge.setdefault(one.run_id, [])
                 cases += [] if item.case_id in cases[-1:] else [item.case_id]
     return todo
