@@ -370,7 +370,7 @@ def test_what_is_known_of_the_query_is_known_to_every_finding() -> None:
 
 OWN_TESTS = {
     "zone_named", "time_text", "lost_digits", "significant", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
-    "rounded_down",
+    "rounded_down", "not_rounded", "not_cut",
 }  # fmt: skip
 
 
@@ -397,6 +397,7 @@ PHRASES = {
     "offset": "2.5 too low",
     "sign": "with the other sign",
     "rounded": "rounded to 1 decimal",
+    "not_rounded": "not rounded to 2 decimals",
     "truncated": "cut off, not rounded, to whole numbers",
     "rounded_up": "rounded up to whole numbers",
     "rounded_down": "rounded down to whole numbers",
@@ -424,6 +425,7 @@ PHRASES = {
     "time_zone": "2 hours later …: another time zone",
     "time_shift": "7 s later",
     "time_cut": "cut to the month",
+    "not_cut": "not cut to the day",
     "day_and_month": "with day and month exchanged",
     "zone_named": "the same time, but only one side names its zone",
     "swapped": "price and cost are exchanged",
@@ -457,8 +459,10 @@ VALUES = {
 }  # fmt: skip
 ODD: dict[str, dict[str, Any]] = {
     "rounded": {"digits": 1},
+    "not_rounded": {"digits": 2},
     "significant": {"digits": 3},
     "time_cut": {"unit": "month"},
+    "not_cut": {"unit": "day"},
     "unit": {"unit": "%"},
     "granularity": {"unit": "month"},
     "no_limit": {"rows": 5},
@@ -1380,3 +1384,18 @@ def test_values_of_a_json_column_say_where_they_differ() -> None:
     expected = SqlResult(["j"], pl.DataFrame({"j": ['{"a": 1, "b": [1, 2]}']}), types={"j": "JSON"})
     result = compare([{"j": {"a": 1, "b": [1, 3]}}], expected)
     assert result.text is not None and "b[1]: expected 2, actual 3" in result.text
+
+
+def test_what_is_expected_rounded_or_cut_and_is_not() -> None:
+    exact = SHOP.with_columns(v=c.price / 7)
+    for digits, words in ((2, "2 decimals"), (0, "whole numbers")):
+        (line,) = diagnose(exact.with_columns(c.v.round(digits)), exact).lines
+        assert line.startswith(f"v not rounded to {words} in ")
+    apart = exact.with_columns(v=c.v.round(0) + 0.9)
+    assert not any("rounded" in line for line in diagnose(exact.with_columns(c.v.round(0)), apart).lines)
+    for every, unit in (("1d", "day"), ("1mo", "month"), ("1h", "hour")):
+        expected = SHOP.with_columns(c.at.dt.truncate(every))
+        assert diagnose(expected, SHOP).lines[0].startswith(f"at not cut to the {unit} in ")
+    days = SHOP.with_columns(c.at.dt.truncate("1d").cast(pl.Date))
+    assert diagnose(days, SHOP).lines[0].startswith("at not cut to the day in 60 of 60")
+    assert not diagnose(days, SHOP.with_columns(c.at + day * 2)).lines[0].startswith("at not cut")

@@ -67,6 +67,8 @@ _WEIGHTS = {
     "punctuation": 0.9,
     "cut": 0.9,
     "time_cut": 0.95,
+    "not_cut": 0.95,
+    "not_rounded": 0.95,
     "offset": 0.9,
     "condition": 0.5,
     "one_column": 0.1,

@@ -316,6 +316,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     ),
     "sign": _plain("with the other sign"),
     "rounded": lambda f: f"{names_of(f.columns)} {_rounded(f)}",
+    "not_rounded": _about(lambda f: f"not rounded {_digits(f)}"),
     "truncated": _about(lambda f: f"cut off, not rounded, {_digits(f)}"),
     "rounded_down": _about(lambda f: f"rounded down {_digits(f)}"),
     "rounded_up": _about(lambda f: f"rounded up {_digits(f)}"),
@@ -371,6 +372,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     ),
     "time_shift": _about(lambda f: _duration(f.parameters["seconds"])),
     "time_cut": _about(lambda f: f"cut to the {f.parameters['unit']}"),
+    "not_cut": _about(lambda f: f"not cut to the {f.parameters['unit']}"),
     "day_and_month": _plain("with day and month exchanged"),
     "time_text": lambda f: (
         f"{names_of(f.columns)}, text, {_verb(f, 'has', 'have')} the same times written otherwise {rows_of(f)}: "

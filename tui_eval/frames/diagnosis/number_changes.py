@@ -85,6 +85,7 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
     zeros = series(frame, true((pl.col("a") == 0) & (pl.col("e") != 0)))
     if int(zeros.sum()) >= 3:
         yield ValueChange("value_as_zero", zeros)
+    yield from _not_rounded(frame, both)
 
 
 def large_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
@@ -266,6 +267,15 @@ def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) 
         if rows >= _ENOUGH * len(both) and rows * finer >= (1 if digits >= 0 else 4):
             yield ValueChange(code, mask, {"digits": digits})
             return
+
+
+def _not_rounded(frame: dict[str, pl.Series], both: pl.DataFrame) -> Iterator[ValueChange]:
+    """Numbers with all their digits where rounded ones are expected."""
+    turned = both.select(e="a", a="e")
+    chance = _Chance(turned.get_column("e"), turned.get_column("a"))
+    for change in _rounding({"e": frame["a"], "a": frame["e"]}, turned, chance):
+        if change.code == "rounded" and change.parameters["digits"] >= 0:
+            yield ValueChange("not_rounded", change.mask, change.parameters)
 
 
 _EXPONENT = 1e15

@@ -264,3 +264,8 @@ def _cuts(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
         )
         if mask.any():
             yield ValueChange("time_cut", mask, {"unit": unit})
+        mask = series(
+            frame, true((pl.col("a").dt.truncate(every) == pl.col("e")) & (pl.col("e") != pl.col("a")))
+        )
+        if mask.any():
+            yield ValueChange("not_cut", mask, {"unit": unit})
