@@ -14,6 +14,7 @@ from tui_eval.guard.secrets import (
     MASK,
     Masker,
     in_addresses,
+    in_command,
     in_pairs,
     in_words,
     secret_name,
@@ -324,3 +325,56 @@ def test_a_secret_is_masked_as_other_languages_write_it(written: str) -> None:
     assert masker.text(json.dumps({"key": written})) == '{"key": "•••"}'
     stream = masker.stream()
     assert "".join([*map(stream.feed, f"key {written}."), stream.flush()]) == "key •••."
+
+
+PEM = (
+    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n"
+    "MzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu\n-----END PRIVATE KEY-----\n"
+)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"SIGNING_KEY": PEM},
+        {"SIGNING_KEY": PEM.replace("\n", "\\n")},
+        {"GOOGLE_CREDENTIALS": json.dumps({"type": "service_account", "private_key": PEM})},
+        {"ACCOUNT": json.dumps({"type": "service_account", "private_key": PEM}, indent=1)},
+    ],
+    ids=["of lines", "in one line", "in a document", "in a document of a plain name"],
+)
+def test_a_key_of_several_lines_is_masked_line_by_line(variables: dict[str, str]) -> None:
+    """Only the whole was, as it stands in the variable: not with other line ends, indented, or a line of it."""
+    masker = Masker(secret_values(variables))
+    first, *_, last = PEM.splitlines()
+    for written in (PEM.replace("\n", "\r\n"), PEM.replace("\n", "\n  "), PEM.splitlines()[1]):
+        assert "MII" not in masker.text(written) and "YEvu" not in masker.text(written)
+    assert masker.text("".join(PEM.splitlines()[1:-1])) == MASK
+    assert masker.text(f"{first} service_account {last}") == f"{first} service_account {last}"
+
+
+def test_a_document_gives_what_looks_like_a_secret_alone() -> None:
+    """A word under `key` is masked nowhere else for standing in some variable of the shell."""
+    assert secret_values({"MATRIX": '{"key": "production", "token": "tok_9f8e7d6c5b"}'}) == ["tok_9f8e7d6c5b"]
+    assert secret_values({"ODD": '{"key": '}) == [] and secret_values({"ODD": "{" * 10_000}) == []
+
+
+def test_the_secrets_of_a_command_are_known() -> None:
+    command = (
+        "bot.py --api-key sk-abcdef1234567890 -H 'Authorization: Bearer tok9876543210abc' --token=zzz9876543210 "
+        "PASSWORD=hunter2hunter --stop-token endoftext --max-tokens 10000000 --key-file /run/secrets/key1 "
+        "--password $THE_PASSWORD --verbose --api-key"
+    )
+    found = in_command(command)
+    assert {"sk-abcdef1234567890", "tok9876543210abc", "zzz9876543210", "hunter2hunter"} == {
+        one for one in found if not one.startswith("Bearer")
+    }
+    assert in_command(["bot.py", "--secret", "abc123def456"]) == ["abc123def456"]
+    assert in_command("bot.py 'half") == []
+
+
+def test_a_user_of_an_address_that_is_a_token_is_a_secret() -> None:
+    assert secret_values({"DSN": "https://abcdef0123456789abcdef@host.example/1"}) == [
+        "abcdef0123456789abcdef"
+    ]
+    assert secret_values({"HOME_PAGE": "https://somebody@host.example/1"}) == []

@@ -70,7 +70,7 @@ def check(
         problems += vacuous(paths, config_file, trust)
     errors, notes, kinds = _print(masker(config).value(problems))
     if told := _trust_line(wanted, paths, configs, config_file):
-        say(visible(told, newlines=False))
+        say(visible(masker(config).text(told), newlines=False))
     count = sum(len(suite.cases) for suite in loaded)
     files = sum(1 for suite in loaded if suite.path)
     told = counted(notes, "note") + (f" of {counted(kinds, 'kind')}" if kinds < notes else "")

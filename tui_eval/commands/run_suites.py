@@ -683,7 +683,7 @@ def _list_wants(active: ActiveRun) -> None:
             "(or to anything: --trust):"
         )
         for what in wanted:
-            warn_line(f"  {what}")
+            warn_line(f"  {context.masker.text(what)}")
 
 
 @contextlib.contextmanager

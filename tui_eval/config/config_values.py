@@ -26,7 +26,7 @@ from tui_eval.config.config_schema import (
     VariableNotSet,
 )
 from tui_eval.guard.paths import inside
-from tui_eval.guard.secrets import SHORTEST, secret_values
+from tui_eval.guard.secrets import SHORTEST, in_command, secret_values
 from tui_eval.guard.trust import NeedsTrust, Trust
 
 USUAL_KEYS = {
@@ -218,6 +218,8 @@ def known_secrets(config: Config) -> list[str]:
     for spec in specs:
         options = {key: value for key, value in spec.options.items() if key not in ("tools", "parameters")}
         found |= dict.fromkeys(secret_values(_filled_where_possible(options)))
+        if isinstance(command := options.get("command"), (str, list)):
+            found |= dict.fromkeys(in_command(_filled_where_possible(command)))
     given = config.typed.get("vars")
     found |= dict.fromkeys(secret_values(given if isinstance(given, dict) else {}))
     for database in config.databases.values():

@@ -76,11 +76,16 @@ _NO_SECRETS = frozenset({"PWD", "OLDPWD", "DESKTOP_SESSION"})
 """The shell's and the desktop's own variables: folders and names, no passwords."""
 _ADDRESS_PASSWORD = r"(?i)([a-z][a-z0-9+.-]*://[^\s/@:?#\"']*:)([^\s/?#\"']+)(?=@)"
 _ADDRESS_TOKEN = r"(?i)([a-z][a-z0-9+.-]*://)(?=[a-z_-]*\d)([\w-]{16,})(?=@)"
+_TOKEN = r"(?=[A-Za-z_-]*\d)[\w-]{16,}"
+"""A user of an address that is a token by its looks, as in `_ADDRESS_TOKEN`."""
 _ADDRESS_PART = r"([?&;#]([\w.%\[\]-]+)=)([^&#;\s\"']+)"
 _PAIR = r"(?s)((?:--[\w-]+=)?([A-Za-z_][\w.-]*)=)(.+)"
 _SCHEME = r"(?i)^\s*(?:bearer|basic|token|apikey|digest)\s+(\S.*)$"
 _REFERENCE = r"\$\{[^}]*\}|\{\{[\s\S]*?\}\}"
 _SCHEME_WORD = r"(?i)\s*(?:bearer|basic|token|apikey|digest)\s+"
+_OPTION_OR_HEADER = r"(?s)-{0,2}([A-Za-z_][\w.-]*)(?:=|:\s*)(.+)"
+_LINE_OF_A_KEY = r"(?<![\w+/=-])[A-Za-z0-9+/]{20,}={0,2}(?![\w+/=-])"
+_LONGEST_DOCUMENT = 50_000
 _IN_COOKIE = r"((?:[A-Za-z_][\w.-]*=(?=[^\s;=]))?)([^\s;]+)"
 
 
@@ -270,11 +275,11 @@ def _collect(value: Any, secret: bool, found: dict[str, None], depth: int) -> No
         for item in value:
             _collect(item, secret, found, depth + 1)
     elif isinstance(value, str):
-        for part in _url_secrets(value):
+        for part in (*_url_secrets(value), *_in_document(value, depth)):
             _keep(part, found)
         if secret:
             _keep(value, found)
-            for part in credential_parts(value):
+            for part in (*credential_parts(value), *_lines_of(value)):
                 _keep(part, found)
     elif isinstance(value, int) and not isinstance(value, bool) and secret:
         _keep(str(value), found)
@@ -283,6 +288,43 @@ def _collect(value: Any, secret: bool, found: dict[str, None], depth: int) -> No
 def _keep(value: str, found: dict[str, None]) -> None:
     if len(value) >= SHORTEST and MASK not in value and not re.search(_REFERENCE, value):
         found[value] = None
+
+
+def _in_document(value: str, depth: int) -> list[str]:
+    """The secrets in a text of JSON (a service's account in one variable), those that look like some."""
+    if not value.lstrip().startswith("{") or len(value) > _LONGEST_DOCUMENT:
+        return []
+    found: dict[str, None] = {}
+    try:
+        _collect(json.loads(value), False, found, depth + 1)
+    except (ValueError, RecursionError):
+        return []
+    return [one for one in found if _opaque(one)]
+
+
+def _lines_of(value: str) -> list[str]:
+    """The lines of a key of several (PEM), and these without what parts them: who says it indents or cuts it."""
+    lines = re.findall(_LINE_OF_A_KEY, value.replace("\\n", "\n"))
+    return [*lines, "".join(lines)] if len(lines) > 1 else []
+
+
+def in_command(command: str | list[Any]) -> list[str]:
+    """The secrets among the words of a command: after or in an option of such a name, in a header, in `NAME=VALUE`."""
+    import shlex  # imported late: few projects have a command
+
+    try:
+        words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+    except ValueError:
+        return []
+    found: dict[str, None] = {}
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        pair = re.fullmatch(_OPTION_OR_HEADER, word)
+        name, value = (
+            (pair[1], pair[2]) if pair else (word.lstrip("-"), after if word.startswith("-") else "")
+        )
+        if secret_pair(name, value) and value[:1] not in ("-", "$") and not no_secret(name, value, False):
+            _collect({name: value}, True, found, 0)
+    return list(found)
 
 
 def credential_parts(value: str) -> list[str]:
@@ -309,6 +351,8 @@ def _url_secrets(value: str) -> list[str]:
         parts = [unquote(url.password)] if url.password else []
         if parts and len(parts[0]) < SHORTEST and url.username:  # it is one with its user, as it is sent
             parts.append(f"{unquote(url.username)}:{parts[0]}")
+        if url.username and not url.password and re.fullmatch(_TOKEN, unquote(url.username)):
+            parts.append(unquote(url.username))
         for name, item in parse_qsl(url.query):
             if _in_query(name, item):
                 parts += [item] if len(item) >= SHORTEST else [f"{name}={item}"]
