@@ -187,6 +187,18 @@ async def test_rows_that_tie_are_right_in_any_order_also_by_what_is_not_among_th
     assert data is not None and "row order" not in str(data.settings.get("conclusion"))
 
 
+@pytest.mark.real
+async def test_an_order_that_the_query_leaves_open_is_not_said_to_differ() -> None:
+    """Nobody asked for the order, and the rows tie: `the SQL's ORDER BY gives another order` was not so."""
+    expected = BY_COUNT.format("count(*)")
+    counts = dict(execute(SHOP, "select customer_id, count(*) from orders group by 1").frame.iter_rows())
+    other = [{"customer_id": one} for one in sorted(counts, key=lambda one: (-counts[one], -one))]
+    assert len(set(counts.values())) < len(counts)
+    for rows, message in ((other, "match"), (other[::-1], "match (row order differs)")):
+        found = await judged(expected, None, rows)
+        assert (found.outcome, found.message) == ("passed", message)
+
+
 async def test_an_order_within_brackets_around_the_query_counts() -> None:
     """All rows were tied then, and right in any order."""
     of = "(values (1, 'a'), (2, 'a'), (3, 'b')) t(n, k)"

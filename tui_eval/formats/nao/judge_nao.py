@@ -24,6 +24,7 @@ from tui_eval.model import Assertion, DataDetails, Evidence, Problem, Verdict
 if TYPE_CHECKING:
     from tui_eval.agent_query import AgentQuery
     from tui_eval.frames.compare import FrameComparison
+    from tui_eval.frames.comparison_rules import ComparisonSettings
     from tui_eval.frames.queries import Conclusion
     from tui_eval.frames.sql import SqlResult
 
@@ -205,7 +206,7 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     if result is None and answer.expected is None:
         return error(_no_database(evidence), "no-database")
     comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
-    if result is not None and comparison.passed is False and settings.ordered and not evidence.reference:
+    if result is not None and not evidence.reference and _of_order(comparison, settings):
         result = await _with_places(evidence, sql, result)
         if result.places is not None:
             comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
@@ -242,6 +243,13 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
     return verdict_of(
         assertion, comparison.passed, reason + noted, told, actual=given, expected=summary
     ), message
+
+
+def _of_order(comparison: FrameComparison, settings: ComparisonSettings) -> bool:
+    """Whether the rows may be in another order alone: one that tells apart what ties, perhaps."""
+    from tui_eval.frames.compare import ORDER_DIFFERS
+
+    return comparison.message == ORDER_DIFFERS or (comparison.passed is False and settings.ordered)
 
 
 async def _with_places(evidence: JudgeInput, sql: str, expected: SqlResult) -> SqlResult:
