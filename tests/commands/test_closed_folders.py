@@ -15,7 +15,9 @@ import pytest
 from tui_eval.guard.paths import no_file
 
 _DROP = 24  # PR_CAPBSET_DROP
-CONFIG = "agents:\n  it: {type: echo}\n  own: {type: python, function: 'closed/bot.py:answer'}\n"
+CONFIG = (
+    "agents:\n  it: {type: echo, files: [data]}\n  own: {type: python, function: 'closed/bot.py:answer'}\n"
+)
 SUITE = "agent: it\ntest_cases:\n  - {name: one, input: hi, expected: {should_contain: hi}}\n"
 
 
@@ -41,6 +43,8 @@ def root(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "tui_eval.yaml").write_text(CONFIG)
     (tmp_path / "suite.yaml").write_text(SUITE)
     (tmp_path / "own.yaml").write_text(SUITE.replace("agent: it", "agent: own"))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "link").symlink_to("../closed/data")
     closed = tmp_path / "closed"
     closed.mkdir(mode=0)
     yield tmp_path

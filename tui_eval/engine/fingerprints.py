@@ -660,11 +660,11 @@ def _with_code(files: Iterable[Path]) -> Iterator[Path]:
         if file.suffix in _CODE:
             with contextlib.suppress(OSError):
                 beside = islice(file.parent.iterdir(), IN_FOLDERS)
-                yield from (one for one in beside if one.suffix == file.suffix and one.is_file())
+                yield from (one for one in beside if one.suffix == file.suffix and os.path.isfile(one))
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    return (entry for entry in islice(folder.rglob("*"), IN_FOLDERS) if entry.is_file())
+    return (entry for entry in islice(folder.rglob("*"), IN_FOLDERS) if os.path.isfile(entry))
 
 
 def _content(path: Path) -> str:
