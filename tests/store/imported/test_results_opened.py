@@ -100,6 +100,30 @@ def test_the_metadata_of_replies_comes_back_and_is_shown(cli: Cli, project: Path
     assert json.loads(Path("again.json").read_text())["results"] == [result]
 
 
+def test_a_case_that_nobody_was_asked_is_nobody_s_and_needs_as_many_passes_as_it_did(
+    cli: Cli, project: Path
+) -> None:
+    """One that no part of a merged run has: it became `unknown`'s, and all of its attempts had to pass."""
+    assert (
+        cli("run", ".", "-s", "::greets", "--attempts", "3", "--threshold", "0.6", "-o", "r.json").code == 0
+    )
+    document = json.loads(Path("r.json").read_text())
+    (case,), (result, *_) = document["cases"], document["results"]
+    lost = {key: result[key] for key in ("suite", "name", "format", "model")}
+    lost |= {"case_id": "s::lost", "agent": "", "outcome": "not run", "passed": None, "message": "not run"}
+    document["not_run"] = [{**lost, "attempt": number} for number in (1, 2, 3)]
+    nothing = {"outcome": None, "attempts": 0, "passed": 0, "pass_rate": 0.0, "flaky": False}
+    own = {key: lost[key] for key in ("suite", "name", "model", "case_id", "agent")}
+    document["cases"] = [case, {**case, **own, **nothing, "interval": [0.0, 1.0]}]
+    Path("r.json").write_text(json.dumps(document))
+    from_elsewhere("r.json")
+    assert cli("export", "r.json", "-o", "again.json").code == 0
+    (again,) = (
+        one for one in json.loads(Path("again.json").read_text())["cases"] if one["case_id"] == "s::lost"
+    )
+    assert (again["agent"], again["required"]) == ("", 2)
+
+
 def test_what_was_noted_before_the_first_turn_stays_before_it(cli: Cli, project: Path) -> None:
     """That an attempt was begun anew on another worker, say."""
     assert cli("run", ".", "-s", "::greets", "-o", "r.json").code == 0

@@ -71,7 +71,7 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
     while entries:  # what has been made into an attempt is not held a second time
         entry = entries.pop()
         case = _case(entry)
-        agent = _text(entry.get("agent")) or UNNAMED
+        agent = _agent(entry)
         model = _text(entry.get("model")) or None
         key = (case.case_id, agent, model)
         if key not in required and (case.case_id, agent, None) in required:
@@ -85,7 +85,7 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
     for entry in _list(document.get("not_run")):
         case, agent, model = (
             _case(entry),
-            _text(entry.get("agent")) or UNNAMED,
+            _agent(entry),
             _text(entry.get("model")) or None,
         )
         group = groups.setdefault((case.case_id, agent, model), ResultsGroup(case, agent, model))
@@ -106,6 +106,11 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
         group.case.order = places[group.case.case_id]
     _name_columns([group.case for group in groups.values()])
     return list(groups.values())
+
+
+def _agent(entry: dict[str, Any]) -> str:
+    """Who was asked, also where it was nobody: a case that no part of a merged run has."""
+    return UNNAMED if entry.get("agent") is None else _text(entry["agent"])
 
 
 def _note(given: Any, case_id: str) -> HumanNote | None:
