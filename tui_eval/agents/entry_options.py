@@ -174,6 +174,20 @@ def usual_secret(options: Options, key: str, url: str, *variables: str) -> str |
 _IN_FILES = ("tools", "tool_choice", "functions", "response_format", "output_format", "schema")
 
 
+def asked_with(options: Options) -> dict[str, Any]:
+    """The `parameters` of a model, those that stand in files read.
+
+    Raises:
+        ConfigError: one takes the place of what is asked, or of the model that the column names; else as `loaded`.
+    """
+    parameters = options.mapping("parameters")
+    if not options.values.get("promptfoo"):
+        for key, cure in (("model", "give it beside parameters"), ("messages", "these are the case's")):
+            if key in parameters:
+                raise options.error(f"parameters.{key}", f"is no parameter; {cure}")
+    return loaded(options, parameters)
+
+
 def loaded(options: Options, parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a model, those that stand in files (`tools: file://tools.json`, JSON or YAML) read.
 

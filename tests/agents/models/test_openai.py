@@ -553,3 +553,19 @@ async def test_a_stream_that_said_its_end_is_whole_whatever_becomes_of_the_conne
     _, (reply,) = await talk(it, "x")
     assert reply.text == "Hi" and reply.usage is not None and reply.usage.output_tokens == 7
     await it.close()
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+async def test_parameters_take_no_place_of_what_is_asked_or_who(kind: str) -> None:
+    """Of another model the column would say nothing, and other messages are another question."""
+    for key in ("model", "messages"):
+        with pytest.raises(ConfigError, match=f"parameters.{key}: "):
+            agent(kind, base_url="http://127.0.0.1:9/v1", model="m", parameters={key: "x"})
+
+
+async def test_parameters_may_say_not_to_stream(server: OpenAIServer) -> None:
+    """`stream_options` beside it are refused by OpenAI."""
+    it = agent("openai", base_url=server.base, model="m", parameters={"stream": False})
+    await talk(it, "x")
+    assert server.requests[0].body["stream"] is False and "stream_options" not in server.requests[0].body
+    await it.close()

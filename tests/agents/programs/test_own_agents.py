@@ -376,6 +376,39 @@ async def test_lists_are_answers_and_a_tuple_is_an_answer_with_metadata(
     await it.close()
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": "GET"}, "url: says nothing of what is asked"),
+        ({"method": "get", "body": {"q": "{{prompt}}"}}, "body: a GET has none"),
+        ({"body": {"action": "run"}}, "body: says nothing of what is asked"),
+        ({"body": ""}, "body: says nothing of what is asked"),
+    ],
+)
+def test_an_endpoint_that_would_be_asked_nothing_of_a_case_is_an_error(
+    tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
+    """It answered something else, which `should_not_contain` let pass."""
+    with pytest.raises(ConfigError, match=said):
+        agent("http", tmp_path, url="http://127.0.0.1:9/chat", **options)
+
+
+async def test_a_slip_in_a_name_that_is_filled_in_is_an_error(tmp_path: Path) -> None:
+    with JsonServer(Planned(body={"reply": "a"}), Planned(body={"reply": "b"})) as server:
+        it = agent("http", tmp_path, url=server.url, body={"q": "{{promt}}", "to": "{{ customer }}"})
+        with pytest.raises(AgentError, match=r"\{\{promt\}\}: there is no promt; is \{\{prompt\}\} meant\?"):
+            await talk(it, "hi")
+        assert not server.requests
+        await talk(it, Request(1, "hi", vars={"promt": "x"}))
+        assert server.requests[0].body == {"q": "x", "to": ""}
+        nothing = agent("http", tmp_path, url=f"{server.url}?q={{{{question}}}}", method="GET")
+        with pytest.raises(
+            AgentError, match=r"\{\{question\}\}: there is no question; \{\{prompt\}\} is what"
+        ):
+            await talk(nothing, "hi")
+        await it.close()
+
+
 async def test_a_signal_is_no_status(tmp_path: Path) -> None:
     """A note spoke of an HTTP status that nobody can know."""
     it = agent("command", tmp_path, command=script(tmp_path, "import os\nos.kill(os.getpid(), 9)"))

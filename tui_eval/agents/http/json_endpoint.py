@@ -37,6 +37,7 @@ from tui_eval.agents.programs.command import turn_body
 from tui_eval.agents.promptfoo.provider_response import prompt_of
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta, UsageReport
+from tui_eval.guard.spelling import close_to
 from tui_eval.model import Reply
 
 KNOWN = frozenset({"url", "method", "headers", "body", "reply", "metadata", "tool_calls", "usage"})
@@ -61,6 +62,10 @@ _EVENT = re.compile(r"\s*(?:data|event|id|retry)?:")
 _END = "[DONE]"
 """What some streams say last."""
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
+_NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*[|}.\[-]")
+"""The name of a value that a template prints."""
+_ALWAYS = ("prompt", "message", "messages", "session_id", "sessionId")
+"""Values that there always are, of which another name may be a slip."""
 _ONE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
@@ -203,6 +208,17 @@ class HttpAgent(Agent):
         self.headers = {str(name): str(value) for name, value in (source.get("headers") or {}).items()}
         self.body = source.get("body")
         self.json = _json_in(self.body)
+        sends_body = self.method not in ("GET", "HEAD")
+        if self.body is not None and not sends_body:
+            raise options.error(
+                "body", f"a {self.method} has none: url takes what is asked, as ?q={{{{prompt}}}}"
+            )
+        said = text_of([self.url, list(self.headers.values()), self.body])
+        self.named = set(_NAMED.findall(said)) if "{%" not in said else set()
+        """The values that are filled in, where that can be told."""
+        if (self.body is not None or not sends_body) and "{{" not in said and "{%" not in said:
+            key = "body" if sends_body else "url"
+            raise options.error(key, "says nothing of what is asked: write {{prompt}} where it belongs")
         self.paths = Paths(
             options.text("reply"), options.text("metadata"), options.text("tool_calls"), options.text("usage")
         )
@@ -456,6 +472,19 @@ class HttpSession(RememberingSession):
                     place=place_of(url),
                 )
 
+    def _check_names(self, values: dict[str, Any]) -> None:
+        """Raises `AgentError` where a name that is filled in is a slip, or nothing of what is asked would be sent: the
+        answer would be one to something else."""
+        named = self.agent.named
+        if not (missing := sorted(named - values.keys())):
+            return
+        slips = {name: close for name in missing if (close := close_to(name, _ALWAYS))}
+        if slips or named.isdisjoint(values):
+            name, meant = next(iter(slips.items()), (missing[0], ""))
+            what = f"is {{{{{meant}}}}} meant?" if meant else "{{prompt}} is what is asked"
+            said = f"{{{{{name}}}}}: there is no {name}; {what}"
+            raise AgentError(said, code="bad-setting", said=said)
+
     def _request(self, request: Request) -> tuple[str, dict[str, str], bytes | None]:
         agent = self.agent
         standard = turn_body(request, self.context, self.messages)
@@ -473,6 +502,7 @@ class HttpSession(RememberingSession):
         headers = {name: text_of(_filled(item, values)) for name, item in agent.headers.items()}
         headers.update(self.context.trace_headers)
         if agent.method in ("GET", "HEAD"):
+            self._check_names(values)
             return url, headers, None
         if agent.json is not None:
             body = _json_text(str(agent.body), agent.json, values)
@@ -480,6 +510,7 @@ class HttpSession(RememberingSession):
             body = standard if agent.body is None else _filled(agent.body, values)
             if isinstance(agent.body, str) and isinstance(body, str):
                 body = _nearly_json(agent.body, values)
+        self._check_names(values)
         if isinstance(body, str):
             return url, headers, body.encode("utf-8", "replace")
         return url, headers, None if body is None else encode(body)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, loaded, usual_secret
+from tui_eval.agents.entry_options import Options, asked_with, usual_secret
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
@@ -290,7 +290,7 @@ class AnthropicAgent(Agent):
         self.url = f"{base_url}/messages" if base_url.endswith("/v1") else f"{base_url}/v1/messages"
         self.model = spec.model or options.text("model")
         self.system = options.content("system")
-        self.parameters = loaded(options, options.mapping("parameters"))
+        self.parameters = asked_with(options)
         self.metadata = options.text("metadata")
         self.max_steps = options.number("max_steps", 10)
         self.stream = spec.options.get("stream", True) is not False

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, loaded, usual_secret
+from tui_eval.agents.entry_options import Options, asked_with, usual_secret
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
@@ -73,11 +73,11 @@ class OpenAIAgent(Agent):
         self.model = spec.model or options.text("model")
         self.headers = options.headers()
         self.system = options.content("system")
-        self.parameters = loaded(options, options.mapping("parameters"))
+        self.parameters = asked_with(options)
         self.metadata = options.text("metadata")
         self.max_steps = options.number("max_steps", 10)
         self.embedding_model = options.text("embedding_model") or EMBEDDING_MODEL
-        self.stream = spec.options.get("stream", True) is not False
+        self.stream = False not in (spec.options.get("stream"), self.parameters.get("stream"))
         self.promptfoo = options.flag("promptfoo")
         self.own_price = prices.own_price(options.mapping("promptfoo_price"))
         self.callbacks = _callbacks(self.parameters.get("functionToolCallbacks"), services, spec.base)
