@@ -53,6 +53,13 @@ def equal(kind: str, expected: Any, actual: Any) -> bool | None:
         ("JSON", '{"a": 1}', '{"a":1}', False),  # text and text
         ("VARCHAR", '{"a": 1}', {"a": 1}, False),
         ("VARCHAR", "10:30", "10:30:00", False),
+        # Bytes come as DuckDB writes them, and from nao's server as the text that they are.
+        ("BLOB", "M\\xC3\\xBCller O\\x27Neil", "Müller O'Neil", True),
+        ("BLOB", "M\\xC3\\xBCller", "M\\xC3\\xBCller", True),
+        ("BLOB", "\\x00\\xFF", "\\x00\\xFF", True),
+        ("BLOB", "M\\xC3\\xBCller", "Muller", False),
+        ("BLOB", "ab", "ab", True),
+        ("VARCHAR", "M\\xC3\\xBCller", "Müller", False),
     ],
 )
 def test_values_of_a_type_are_equal_however_they_are_written(

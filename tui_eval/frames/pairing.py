@@ -23,6 +23,7 @@ from tui_eval.frames.value_texts import (
     json_text,
     moment,
     nested_text,
+    texts_of_bytes,
 )
 
 # -- Columns of numbers made comparable: exact ones exactly, floats within the tolerance, texts read as numbers.
@@ -509,6 +510,10 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
         ]
         return ColumnPair(name, expected, actual, series_of(expected), text_series(readings))
     if expected.kind == "text" and actual.kind == "text":
+        if expected.type_name.upper() == "BLOB":
+            wanted = series_of(expected)
+            texts = texts_of_bytes(wanted.to_list(), series_of(actual).to_list())
+            return ColumnPair(name, expected, actual, wanted, text_series(texts))
         return _texts(name, expected, actual)
     if expected.kind == "nested" and expected.typed:
         given = series_of(actual).to_list() if actual.kind == "nested" and actual.typed else actual.cells

@@ -134,6 +134,20 @@ def period(text: str) -> str:
     return f"{'-' if seconds < 0 else ''}P{dates}{'T' if clock else ''}{clock}"
 
 
+_BYTE = re.compile(rb"\\x([0-9A-F]{2})")
+
+
+def texts_of_bytes(blobs: list[str | None], given: list[str | None]) -> list[str | None]:
+    """Texts beside a column of bytes as DuckDB writes these (`M\\xC3\\xBCller`): nao's server sends the text that they are."""
+    written: dict[str, str] = {}
+    for blob in blobs:
+        with contextlib.suppress(ValueError):
+            if blob is not None:
+                written[_BYTE.sub(lambda found: bytes([int(found[1], 16)]), blob.encode()).decode()] = blob
+    known = set(blobs)
+    return [text if text is None or text in known else written.get(text, text) for text in given]
+
+
 JSON_TYPES = ("JSON", "JSONB")
 """Types whose values come as text and are equal as JSON."""
 
