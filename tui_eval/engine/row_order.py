@@ -14,6 +14,7 @@ import msgspec
 
 from tui_eval.engine.plan import CasesOf, Job
 from tui_eval.formats import format_of
+from tui_eval.guard.secrets import MASK
 from tui_eval.model import Attempt, Case, Entry
 from tui_eval.store.column_names import column_agent
 from tui_eval.store.reader import RunReader
@@ -51,10 +52,12 @@ def hands_on(case: Case) -> bool:
 
 
 class HandedOn(msgspec.Struct):
-    """What cases hand on to one attempt: stored outputs by name, and the rows of its conversation before it."""
+    """What cases hand on to one attempt: stored outputs by name, and the rows of its conversation before it; `masked` as
+    `Memory`'s."""
 
     stored: dict[str, Any]
     rows: list[dict[str, Any]]
+    masked: bool = False
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -85,6 +88,8 @@ class Memory:
         self._tests: dict[tuple[str, int], tuple[Any, ...]] = {}
         self._first: dict[tuple[Any, ...], int] = {}
         self._handed: dict[tuple[Any, ...], HandedOn] = {}
+        self.masked = False
+        """Whether something of it is known from a record alone, which has none of the secrets that were in it."""
 
     def stored(self, job: Job, number: int) -> dict[str, Any]:
         """Outputs that cases before this one stored, by name."""
@@ -162,11 +167,12 @@ class Memory:
         """What an attempt that is executed elsewhere needs of it; None: there is nothing."""
         if job.suite not in self._stored and _key(job.case, job.agent) not in self._conversations:
             return None
-        return HandedOn(self.stored(job, number), self.conversation(job, number))
+        return HandedOn(self.stored(job, number), self.conversation(job, number), self.masked)
 
     def take(self, job: Job, number: int, handed: HandedOn) -> None:
         """The reverse of `handed_on`, where the attempt is executed."""
         self._handed[_attempt(job, number)] = handed
+        self.masked |= handed.masked
 
     def release(self, job: Job, number: int) -> None:
         """Drop what was taken for an attempt that has ended."""
@@ -185,6 +191,9 @@ class Memory:
                 attempt = reader.attempt(entry.id) if entry.state == "done" else None
                 if attempt is not None:
                     self.remember(case, row.agent, row.model, attempt)
+                    self.masked |= MASK in str(attempt.output or attempt.response_text) + (
+                        attempt.prompt_sent or ""
+                    )
 
 
 def _remembered(attempt: Attempt, output: Any) -> dict[str, Any]:

@@ -642,6 +642,30 @@ async def test_a_judge_is_asked_by_all_workers_together_as_often_at_once_as_its_
         assert (cluster.root / "at_once.txt").read_text().split() == ["1"] * 8
 
 
+_HANDED_ON = """
+prompts: ['{{q}}']
+providers: [echo]
+tests:
+  - {vars: {q: 'token {{env.SHOP_TOKEN}}'}, options: {storeOutputAs: known}}
+  - {vars: {q: 'with {{known}}'}, assert: [{type: regex, value: '^with token [a-z0-9-]{20}$'}]}
+"""
+
+
+async def test_what_a_row_hands_on_is_what_was_answered_not_what_is_recorded_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next row was asked with ••• in the place of a secret, and failed on Ray alone."""
+    monkeypatch.setenv("SHOP_TOKEN", "shop-0123456789abcde")
+    project = {"tui_eval.yaml": "{}\n", "promptfooconfig.yaml": _HANDED_ON}
+    async with executed(tmp_path, monkeypatch, TwoWork, 2, [], project=project) as (reader, _):
+        made = [one for row in reader.attempts() if (one := reader.attempt(row.id)) is not None]
+        assert [(one.outcome, one.response_text) for one in made] == [
+            ("passed", "token •••"),
+            ("passed", "with token •••"),
+        ]
+        assert {one.ran_on[:6] for one in made} == {"worker"}
+
+
 class Says(TwoWork):
     """Each of its workers says the same."""
 

@@ -339,6 +339,11 @@ class Running:
         job, case = self.job, self.case
         conversation = await conversation_of(job, self.environment, self.number)
         self.conversation = conversation
+        if self.environment.memory.masked and MASK in (conversation.prompt or "") and not job.judges_only:
+            raise AttemptFailed(
+                "what a row before it handed on had a secret in it, which is in no record: run the rows together",
+                "cannot-continue",
+            )
         self.collector.entries.extend(conversation.context)
         self._clock = time.perf_counter()
         if case.provider_output not in (None, ""):

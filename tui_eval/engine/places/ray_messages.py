@@ -153,7 +153,7 @@ class LoggedEvent(msgspec.Struct, array_like=True):
     """Something an attempt reported to its log: the method's name and what it was given. Beside those of `AttemptLog`:
     `done` (packed, mark), `cancelled` (packed, or nothing where it had not begun), `broken` (why), `frame` (name, bytes). No
     attempt's (`ref` 0) is what a worker wants of the engine: `pace` (id, agent, requests a minute), `turn_wanted` (id, judge, questions at once),
-    `turn_over` (id), `told` and `said` (line)."""
+    `turn_over` (id), `told` and `said` (line); or `handed_on`, what later cases may ask for (case, agent, model, attempt, packed with its secrets)."""
 
     ref: int
     what: str

@@ -143,6 +143,7 @@ class RayPlace:
         self._lost_at: dict[str, float] = {}
         self._workers_lost = self._given_up = 0
         self._begun_anew: set[int] = set()
+        self._said: dict[tuple[Any, ...], Attempt] = {}
         self.left_out: list[str] = []
         self._lost: str | None = None
         self.begun_at_loss = 0
@@ -270,7 +271,8 @@ class RayPlace:
                 return await self._here.attempt(ticket, ends, left)
         made = _explained(await self._far(ticket, ends, left), self.left_out)
         job, attempt = ticket.job, made.attempt
-        self._environment.memory.remember(job.case, job.agent, job.model, attempt)
+        key = job.case.case_id, job.agent, job.model, ticket.number
+        self._environment.memory.remember(job.case, job.agent, job.model, self._said.pop(key, attempt))
         return made
 
     async def _far(self, ticket: Ticket, ends: float | None, left: dict[int, Attempt]) -> Made:
@@ -515,6 +517,8 @@ class RayPlace:
                 worker.turns[asked] = asyncio.ensure_future(self._turn(worker, asked, judge, most))
             case "turn_over", [asked]:
                 worker.turns.pop(asked).cancel()
+            case "handed_on", [*key, body]:
+                self._said[tuple(key)] = unpack(body, Attempt)
             case "told", [line]:
                 self._environment.tell_once(line)
             case "said", [line]:

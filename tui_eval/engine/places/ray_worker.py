@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from itertools import count
@@ -33,12 +33,13 @@ from tui_eval.engine.attempt.attempt import execute
 from tui_eval.engine.needed_first import import_first
 from tui_eval.engine.places.ray_messages import MANIFEST, LoggedEvent, SentFolder, batch_of
 from tui_eval.engine.plan import Job
-from tui_eval.engine.row_order import HandedOn
+from tui_eval.engine.row_order import HandedOn, Memory, hands_on
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.schedule import within_open_files
+from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Attempt, Entry
+from tui_eval.model import Attempt, Case, Entry
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.long_texts import has_long
 from tui_eval.store.writer import Packed
@@ -198,6 +199,10 @@ class EventLog:
         """A file that is kept of an attempt."""
         self._add(ref, "frame", name, body)
 
+    def hands_on(self, *given: Any) -> None:
+        """What an attempt that is about to end hands on."""
+        self._add(0, "handed_on", *given)
+
     def _add(self, ref: int, what: str, *given: Any) -> LoggedEvent:
         event = LoggedEvent(ref, what, list(given))
         self._events.setdefault(ref, []).append(event)
@@ -271,6 +276,19 @@ class FarPace(Pace):
 
 
 _numbers = count(1)
+
+
+class FarMemory(Memory):
+    """The memory of a worker: what cases hand on the engine keeps, as it was said. What is recorded of it has no secrets."""
+
+    def __init__(self, hand_on: Callable[[Case, str, str | None, Attempt], None]) -> None:
+        super().__init__()
+        self._hand_on = hand_on
+
+    def remember(self, case: Case, agent: str, model: str | None, attempt: Attempt) -> None:
+        """See `Memory`."""
+        if hands_on(case):
+            self._hand_on(case, agent, model, attempt)
 
 
 class FarContext(RunContext):
@@ -507,6 +525,7 @@ class RayWorker:
         gc.set_threshold(10_000, 20, 20)  # as in the engine's own process
         self._log = EventLog(Path(tempfile.mkdtemp(prefix="tui-eval-")))
         self._context = FarContext(config, trust, self._log, self._waiting)
+        self._context.memory = FarMemory(self._handed_on)
         self._context.run_id = given.run_id
         self._context.typed_judge = given.judge
         for spec in (*config.agents.values(), config.judge):
@@ -593,6 +612,11 @@ class RayWorker:
             os._exit(1)  # what failed for that is no fault of the agent's: another worker begins it anew
         await self._send_frames(attempt, ticket.ref)
         self._log.ended(ticket.ref, "done", *await self._packed(attempt, ticket.lost))
+
+    def _handed_on(self, case: Case, agent: str, model: str | None, attempt: Attempt) -> None:
+        figures.attempt(attempt)
+        body = Packed.of(self._as_at_home(attempt)).body
+        self._log.hands_on(case.case_id, agent, model, attempt.attempt, body)
 
     async def _import_for(self, job: Job) -> None:
         """What the attempt needs, off the loop; once for each agent and kind of assertion, as it takes a thread."""

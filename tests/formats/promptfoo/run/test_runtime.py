@@ -792,6 +792,41 @@ async def test_a_resumed_run_goes_on(tmp_path: Path) -> None:
     reader.close()
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "error"),
+    [
+        ("a {{env.SHOP_TOKEN}}", "with {{known}}", True),
+        ("a {{env.SHOP_TOKEN}}", "with nothing", False),
+        ("an order", "with {{known}}", False),
+    ],
+)
+async def test_what_a_record_has_no_secret_of_is_not_asked_with_a_mask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str, error: bool
+) -> None:
+    """A run that went on asked with ••• what had been asked with the row before's answer."""
+    monkeypatch.setenv("SHOP_TOKEN", "shop-0123456789abcde")
+    root = suite(
+        tmp_path,
+        f"""
+        providers: [echo]
+        prompts: ['{{{{q}}}}']
+        tests:
+          - {{vars: {{q: '{first}'}}, options: {{storeOutputAs: known}}}}
+          - {{vars: {{q: '{second}'}}}}
+        """,
+    )
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], trust=True))
+    active.tickets = active.tickets[:1]  # as if it had been cut there
+    await active.execute()
+    assert active.writer is not None
+    again = await asyncio.to_thread(resume, active.writer.folder, overrides=RunRequest(trust=True))
+    await again.execute()
+    with closing(RunReader(active.writer.folder)) as reader:
+        made = [one for row in reader.attempts() if (one := reader.attempt(row.id)) is not None]
+    assert [one.outcome for one in made] == ["passed", "error" if error else "passed"]
+    assert ("which is in no record" in (made[1].error or "")) == error
+
+
 async def test_options_of_a_test_reach_the_provider(tmp_path: Path) -> None:
     with OpenAIServer() as server:
         root = suite(
