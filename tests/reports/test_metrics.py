@@ -126,6 +126,7 @@ def test_what_was_cancelled_is_in_no_rate_and_makes_nothing_flaky(cut: Path) -> 
     assert [one["name"] for one in document["pass_metrics"]["by_test"]] == ["w", "x", "y"]
     assert document["summary"]["failed"] == 2, "as nao counts: all that did not pass"
     assert "100% (21% to 100% at 95 %)" in page and "flaky" not in text
+    assert "cancelled 2/2 |" in text, "as the head of the case has it"
     assert "Pass rate 21% to 100% at 95 %" in text
     found = compare([x, y], [x, y])
     assert [case.p_value for case in found.cases] == [None]

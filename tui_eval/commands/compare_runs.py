@@ -195,4 +195,4 @@ def _line(case: CaseChange, suites: bool) -> str:
 
 
 def _ratio(item: CaseSummary) -> str:
-    return f"{item.passed}/{item.attempts}" if item.attempts > 1 else str(item.outcome)
+    return f"{item.passed}/{item.judged}" if item.judged > 1 else str(item.outcome)

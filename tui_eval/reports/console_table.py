@@ -122,8 +122,8 @@ class RunTable:
             self._shares[1] += item.passed > 0
             self._shares[2] += item.passed == item.judged
         status = _WORDS[item.outcome]
-        if item.attempts > 1 and item.outcome is not None:
-            status += f" {item.passed}/{item.attempts}"
+        if item.judged > 1 and item.outcome is not None:
+            status += f" {item.passed}/{item.judged}"
         if item.flaky:
             status += " flaky"
         if item.cached:
@@ -196,8 +196,8 @@ class RunTable:
             if item.outcome in ("passed", None):
                 continue
             head = f"{_WORDS[item.outcome]}: {self.name(case)}"
-            if item.attempts > 1:
-                head += f" ({item.passed} of {item.attempts} passed, {item.required} required)"
+            if item.judged > 1:
+                head += f" ({item.passed} of {item.judged} passed, {item.required} required)"
             if self._compat(case.suite) == "reference":
                 head += " (judged by reference)"
             lines = [head]

@@ -216,7 +216,7 @@ def _with_mark(case: StoredCase) -> str:
 
 
 def _reasons(attempt: Attempt | None, item: CaseSummary) -> list[str]:
-    lines = [f"{item.passed} of {item.attempts} attempts passed, {item.required} required"]
+    lines = [f"{item.passed} of {item.judged or item.attempts} attempts passed, {item.required} required"]
     if attempt is not None:
         lines += [attempt.error] if attempt.error else []
         lines += dict.fromkeys(verdict.reason for verdict in attempt.verdicts if verdict.passed is not True)

@@ -325,7 +325,7 @@ def _totals(sums: RunSums) -> str:
 
 
 def _outcome(item: CaseSummary) -> str:
-    ratio = f" {item.passed}/{item.attempts}" if item.attempts > 1 and item.outcome is not None else ""
+    ratio = f" {item.passed}/{item.judged}" if item.judged > 1 and item.outcome is not None else ""
     cached = f", cached{'' if item.cached == item.attempts else f' {item.cached}'}" if item.cached else ""
     return f"{item.outcome or 'not run'}{ratio}{', flaky' if item.flaky else ''}{cached}"
 

@@ -146,6 +146,12 @@ def test_plots_say_how_many_attempts_they_leave_out_and_the_large_ones_hold_all(
         assert all(len(line) <= width for line in whole) and "time" in "".join(whole)
     some = CasePast(made.attempts[:5])
     assert "of 5 passed" in said(history_view.plots(some, 80, 1, whole=True))[0]
+    cut = CasePast([*made.attempts[:3], past_attempt(3, duration_ms=9e6, outcome="cancelled")])
+    lines = said(history_view.plots(cut, 80, 1))
+    assert "2 of 3 passed" in lines[0] and "most 102ms" in lines[1], (
+        "what was cut short is no outcome and no time"
+    )
+    assert cut.values("latency") == [100.0, 101.0, 102.0]
     shown, per = history_view.groups(made.attempts[:7], 3)
     assert per == 3 and [round(one.passed, 2) for one in shown] == [0.67, 0.67, 1.0]
     assert shown[0].duration_ms == 101.0 and shown[0].tokens is None

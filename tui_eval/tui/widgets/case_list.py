@@ -213,9 +213,7 @@ class CaseLines(RowView):
         word = status.replace("-", " ") if not (flaky and status in ("passed", "failed")) else "flaky"
         if flaky and word == "flaky":
             style = "flaky"
-            passed, of = (
-                (entry.attempts.count("p"), len(entry.attempts)) if entry.attempts else entry.ratio or (0, 0)
-            )
+            passed, of = entry.passed_of
             if 0 < of < 10 and columns.word in (0, WORD):
                 word = f"flaky {passed}/{of}"
         glyph = self.symbols.glyphs.get(status, " ")

@@ -181,6 +181,18 @@ def test_a_note_stands_in_the_column_whose_answer_it_is_of() -> None:
     assert [entry.note for entry in run_entries(group, state)] == [on_good, None]
 
 
+def test_attempts_that_were_cut_are_in_no_ratio_and_no_trend() -> None:
+    past = result("one/s::a", "m", "cancelled", 1.0)
+    past.passed, past.attempts, past.unjudged = 2, 3, 1
+    flaky_past = result("one/s::b", "m", "failed", 1.0)
+    flaky_past.passed, flaky_past.attempts, flaky_past.unjudged = 1, 3, 1
+    a, b = suite_entries(app_state(past, flaky_past))[:2]
+    assert (a.passed_of, a.flaky) == ((2, 2), False)
+    assert (b.passed_of, b.flaky, b.trend) == ((1, 2), True, (0.5,))
+    b.attempts = "pfcw"
+    assert b.passed_of == (1, 2)
+
+
 def test_what_a_run_will_cost_is_known_by_column() -> None:
     from tui_eval.tui.state.runs.run_estimate import Planned, estimate
 

@@ -58,14 +58,15 @@ class CasePast(Struct, eq=False):
         return list(found.values())
 
     def values(self, budget: str) -> list[float]:
-        """The past numbers that a budget is about, passed and failed attempts alike, oldest first; of an answer
-        once, as it took them where it was given."""
+        """The past numbers that a budget is about, passed and failed attempts alike (not what was cut short), oldest
+        first; of an answer once, as it took them where it was given."""
         name = budget_of(budget)
         if name is None:
             return []
         firsts: dict[str, PastAttempt] = {}
         for one in self.attempts:
-            firsts.setdefault(Placed(one.run_id, one.row).answer, one)
+            if one.row.outcome in JUDGED:
+                firsts.setdefault(Placed(one.run_id, one.row).answer, one)
         return [
             float(value)
             for one in firsts.values()

@@ -8,6 +8,7 @@ from functools import partial
 from math import ceil
 from typing import NamedTuple
 
+from tui_eval.model import JUDGED
 from tui_eval.tui.state.case.case_history import (
     CasePast,
     PastAttempt,
@@ -52,7 +53,8 @@ def groups(attempts: Sequence[PastAttempt], room: int) -> tuple[list[HistoryGrou
         of = attempts[start : start + per]
         states = [one.row.outcome or "error" for one in of]
         means = (
-            mean([one.row.duration_ms for one in of]),
+            # How long an attempt took until it was cancelled says nothing of its agent.
+            mean([one.row.duration_ms for one in of if one.row.outcome in JUDGED]),
             mean([one.tokens for one in of]),
             mean([one.row.price for one in of]),
         )
@@ -68,8 +70,9 @@ def plots(past: CasePast, width: int, height: int, *, whole: bool = False, most:
     answers = past.answers()
     attempts = answers if whole else answers[-room:]
     shown, per = groups(attempts, room)
-    passed = sum(one.row.outcome == "passed" for one in attempts)
-    words = f"{passed:,} of {len(attempts):,} passed"
+    judged = [one for one in attempts if one.row.outcome in JUDGED]
+    passed = sum(one.row.outcome == "passed" for one in judged)
+    words = f"{passed:,} of {len(judged):,} passed"
     styles = [one.state if per == 1 else "passed" if one.passed >= 0.5 else "failed" for one in shown]
     if per > 1:
         words += f", {per} a column"

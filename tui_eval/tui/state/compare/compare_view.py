@@ -229,8 +229,8 @@ def called(change: CaseChange, name_of: Callable[[str, str], str]) -> str:
 
 
 def ratio(one: CaseSummary | None) -> str:
-    """Attempts passed of those ended: `2/3`."""
-    return f"{one.passed}/{one.attempts}" if one is not None else "–"
+    """Attempts passed of those that came to a verdict: `2/3`."""
+    return f"{one.passed}/{one.judged}" if one is not None else "–"
 
 
 def row_line(row: CompareRow, width: int) -> Line:

@@ -342,7 +342,7 @@ def _has_begun(cell: CaseRow) -> bool:
 
 def _outcome(cell: CaseRow, words: bool) -> str:
     glyph = GLYPHS.get(cell.status, "●")
-    ended = sum(letter in "pfec" for letter in cell.attempts)
+    ended = sum(letter in "pfe" for letter in cell.attempts)
     many = f" {cell.attempts.count('p')}/{ended}" if ended > 1 else ""
     return f"{glyph} {cell.status}{many}" if words else f"{glyph}{many}"
 

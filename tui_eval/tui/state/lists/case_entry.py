@@ -82,6 +82,13 @@ class CaseRow(Struct, eq=False):
     its own in another (promptfoo)."""
 
     @property
+    def passed_of(self) -> tuple[int, int]:
+        """Attempts that passed, and of how many that came to a verdict."""
+        if self.attempts:
+            return self.attempts.count("p"), sum(letter in "pfe" for letter in self.attempts)
+        return self.ratio or (0, 0)
+
+    @property
     def of_test(self) -> tuple[str, str]:
         """Its suite, and which of its tests it is a row of."""
         return self.suite, self.test or self.name

@@ -102,7 +102,7 @@ def _of_past(entry: CaseRow, item: CaseItem, results: Sequence[CaseHistory]) -> 
     last = results[0]
     entry.status = last.outcome
     entry.flaky = case_state.flaky(last)
-    entry.ratio = (last.passed, last.attempts)
+    entry.ratio = (last.passed, last.judged)
     entry.trend = tuple(
         old.passed / old.judged if old.judged else 0.0
         for old in case_state.over_runs(results)
@@ -289,9 +289,7 @@ def _figures_said(entry: CaseRow) -> list[str]:
     said = [formatting.duration(entry.duration_ms)] if entry.duration_ms is not None else []
     said += ["cached"] if entry.cached else []
     if entry.flaky:
-        passed, of = (
-            (entry.attempts.count("p"), len(entry.attempts)) if entry.attempts else entry.ratio or (0, 0)
-        )
+        passed, of = entry.passed_of
         said.append(f"flaky {passed}/{of}")
     if entry.tokens is not None:
         said.append(formatting.count(entry.tokens))
