@@ -246,13 +246,19 @@ def test_a_user_whom_the_system_does_not_know_has_a_temporary_home(tmp_path: Pat
         trust_store.grant(tmp_path, ["run it"])
 
 
-def test_a_home_that_nothing_can_be_made_in_is_no_place_for_the_cache(tmp_path: Path, monkeypatch) -> None:
-    """`/` of `docker run -u 1000`: results files could not be opened, nor merged."""
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+def test_a_home_that_nothing_can_be_made_in_is_no_place_for_anything(tmp_path: Path, monkeypatch) -> None:
+    """`/` of `docker run -u 1000`: results files could not be opened, nor merged, nor a run of what is read-only kept."""
+    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    own, theirs = tmp_path / f"tui-eval-{os.getuid()}", tmp_path / "home"
+    (theirs / ".local" / "state").mkdir(parents=True)
     monkeypatch.setattr(private.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(Path, "home", lambda: Path("/proc"))
+    monkeypatch.setattr(Path, "home", lambda: theirs)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anything
-    assert private.cache_home() == tmp_path / f"tui-eval-{os.getuid()}" / "cache"
+    assert private.cache_home() == own / ".cache" / "tui-eval"
+    assert trust_store.state_home() == theirs / ".local" / "state" / "tui-eval"  # what is in it is read
+    (theirs / ".local" / "state").rmdir()
+    assert trust_store.state_home() == own / ".local" / "state" / "tui-eval"
 
 
 def test_a_disk_that_takes_no_locks_is_said_to_be_that(tmp_path: Path, monkeypatch) -> None:

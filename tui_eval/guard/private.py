@@ -28,16 +28,24 @@ def home() -> Path:
         return Path(os.devnull)
 
 
-def cache_home() -> Path:
-    """`$XDG_CACHE_HOME/tui-eval`, else below `~/.cache`; the temporary folder where that can be neither read nor made."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
+def of_person(variable: str, *usual: str) -> Path:
+    """The folder that a variable names, else one below the person's; the temporary one where that is not there and cannot
+    be made (`/` is the home of a container's number)."""
+    given = os.environ.get(variable, "")
     if given and Path(given).is_absolute():
-        return Path(given) / "tui-eval"
-    usual = home() / ".cache"
-    if not os.path.isdir(usual) and not os.access(usual.parent, os.W_OK):
-        with contextlib.suppress(OSError):
-            return temporary_home() / "cache"
-    return usual / "tui-eval"
+        return Path(given)
+    place = home().joinpath(*usual)
+    there = next(one for one in (place, *place.parents) if os.path.isdir(one))
+    if there == place or os.access(there, os.W_OK):
+        return place
+    with contextlib.suppress(OSError):
+        return temporary_home().joinpath(*usual)
+    return place
+
+
+def cache_home() -> Path:
+    """`$XDG_CACHE_HOME/tui-eval`, else below `~/.cache`."""
+    return of_person("XDG_CACHE_HOME", ".cache") / "tui-eval"
 
 
 def temporary_home() -> Path:

@@ -14,15 +14,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tui_eval.guard.private import home as person
+from tui_eval.guard.private import of_person
 from tui_eval.guard.trust import Trust
 
 
 def state_home() -> Path:
     """The folder for what the program remembers about the person: `$XDG_STATE_HOME/tui-eval`."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(given) if given and Path(given).is_absolute() else person() / ".local" / "state"
-    return home / "tui-eval"
+    return of_person("XDG_STATE_HOME", ".local", "state") / "tui-eval"
 
 
 def agreements() -> dict[str, frozenset[str]]:
