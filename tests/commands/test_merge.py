@@ -102,6 +102,19 @@ def test_a_merged_run_is_shown_judged_again_and_compared_as_any_other(cli: Cli, 
     assert cli("compare", merged, "last").code == 0
 
 
+@pytest.mark.parametrize("order", [("early", "late"), ("late", "early")])
+def test_of_a_run_that_is_given_as_it_was_before_it_went_on_too_its_end_counts(
+    cli: Cli, many: Path, order: tuple[str, str]
+) -> None:
+    """The first that was given did, and what the other had more of was lost without a word."""
+    shard(cli, 1, 1, "--fail-fast", "-j", "1", "-o", "early.json")
+    assert json.loads(Path("early.json").read_text())["summary"]["not_run"]
+    cli("resume", "last", "--no-fail-fast", "-o", "late.json")
+    merged = cli("merge", *(f"{name}.json" for name in order), "-o", "all.json")
+    assert "incomplete" not in merged.err and "1 run with 12 cases" in merged.err
+    assert json.loads(Path("all.json").read_text())["summary"]["total"] == CASES
+
+
 def test_what_is_missing_and_what_stands_twice_is_said(cli: Cli, many: Path) -> None:
     folders = [shard(cli, number, 4) for number in (1, 2, 4, 1)]
     merged = cli("merge", *folders)

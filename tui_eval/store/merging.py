@@ -100,6 +100,11 @@ class MergePart:
         """What it is called in a message."""
         return self.label if self.shard is None else f"{self.label} (shard {self.shard.name})"
 
+    @property
+    def judged(self) -> int:
+        """How many of its attempts have a verdict."""
+        return sum(count.judged for count in self.counts.values())
+
     def count(self, case: StoredCase) -> AttemptCount:
         """How many attempts a case has, and how they stand."""
         return self.counts.get(case.id, _NO_ATTEMPT)
@@ -157,7 +162,7 @@ def whole_of(parts: Sequence[MergePart]) -> Whole:
     Raises:
         MergeError: they do not belong together.
     """
-    parts = list({part.info.id: part for part in reversed(parts)}.values())[::-1]
+    parts = once_each(parts)
     _check(parts)
     chosen: dict[tuple[str, str, str | None], MergedColumn] = {}
     twice: dict[str, None] = {}
@@ -181,6 +186,17 @@ def whole_of(parts: Sequence[MergePart]) -> Whole:
         cut_off(parts, (one.part for one in columns if one.is_open)),
         any(count.judged < count.ended for count in (one.part.count(one.case) for one in columns)),
     )
+
+
+def once_each(parts: Iterable[MergePart]) -> list[MergePart]:
+    """Of a run that is given more than once (a file of before it went on, a copy that CI kept), the one with most
+    verdicts, else the first."""
+    found: dict[str, MergePart] = {}
+    for part in parts:
+        kept = found.get(part.info.id)
+        if kept is None or part.judged > kept.judged:
+            found[part.info.id] = part
+    return list(found.values())
 
 
 def cut_off(parts: Sequence[MergePart], unfinished: Iterable[MergePart]) -> list[MergePart]:
