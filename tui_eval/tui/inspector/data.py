@@ -41,7 +41,7 @@ from tui_eval.tui.state.data.data_view import (
 )
 from tui_eval.tui.state.data.data_words import diagnosis_lines, shortened, without_midnight
 from tui_eval.tui.state.data.queries_view import Queries, concluded, query_blocks
-from tui_eval.tui.state.text.blocks import Block
+from tui_eval.tui.state.text.blocks import Block, whole_text
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, fit, in_rows, text_lines, wrap
 from tui_eval.tui.widgets.data_grid import DataGrid
@@ -675,7 +675,7 @@ class DataTab(SearchedRows):
         self._beneath()
         return ""
 
-    def whole_text(self) -> str:
+    def text_maker(self) -> Callable[[], str]:
         """The rows shown and the SQL."""
-        rows = self.view.text() if self.view is not None else ""
-        return rows + "\n" + self.text.rows_text()
+        view, blocks = self.view, list(self.text.blocks)
+        return lambda: (view.text() if view is not None else "") + "\n" + whole_text(blocks)

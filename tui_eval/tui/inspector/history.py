@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
 from typing import cast
@@ -19,6 +20,7 @@ from tui_eval.tui.services import HasServices
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.case_history import CasePast, PastAttempt
 from tui_eval.tui.state.case.history_view import changed_words, detail, plots, reasons, row_line, rows, title
+from tui_eval.tui.state.text.blocks import whole_text
 from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
@@ -172,16 +174,11 @@ class HistoryTab(InspectorTab):
             return ""
         return "no older attempt" if step > 0 else "no newer attempt"
 
-    def whole_text(self) -> str:
+    def text_maker(self) -> Callable[[], str]:
         """The plot, the attempts and the one under the cursor."""
-        return "\n".join(
-            [
-                self.query_one(".plot", LineLabel).rows_text(),
-                self.table.rows_text(),
-                "",
-                self.text.rows_text(),
-            ]
-        )
+        above = [self.query_one(".plot", LineLabel).rows_text(), self.table.rows_text(), ""]
+        blocks = list(self.text.blocks)
+        return lambda: "\n".join([*above, whole_text(blocks)])
 
 
 # -- The list of a case's attempts over its runs, newest first.

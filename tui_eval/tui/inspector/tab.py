@@ -3,7 +3,8 @@ is nothing but this pane."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tui_eval.tui.state.case.case_content import CaseContent
+from tui_eval.tui.state.text.blocks import whole_text
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
 
@@ -118,7 +120,14 @@ class InspectorTab(Horizontal):
 
     def whole_text(self) -> str:
         """Everything in it, for the pager and the clipboard."""
-        return self.text.rows_text() if self.text is not None else self.main.rows_text()
+        return self.text_maker()()
+
+    def text_maker(self) -> Callable[[], str]:
+        """What makes all of it as it stands now; to be called in a thread, as it may be megabytes or millions of cells."""
+        if self.text is not None:
+            return partial(whole_text, list(self.text.blocks))
+        text = self.main.rows_text()
+        return lambda: text
 
 
 class TextTab(InspectorTab):

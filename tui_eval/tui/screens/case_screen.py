@@ -14,7 +14,7 @@ from textual.containers import Container
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui_eval.tui.background import stands
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import LiveText, RunChanged, Said, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.inspector.assertions import AssertionsTab
@@ -45,6 +45,7 @@ WIDE = 100
 """Columns from which on the outline stands beside the text."""
 WORDS_STAY = 5.0
 """Seconds for which `say`'s words stand."""
+PAGING = "making the text…"
 
 
 Begin = Literal["as before", "difference", "history"]
@@ -533,8 +534,16 @@ class CaseScreen(Place, inherit_bindings=False):
         self.say(self.tab.toggle_freeze() if isinstance(self.tab, DataTab) else "v keeps columns in Data: 4")
 
     def _page(self) -> None:
-        """The tab's whole text in the pager."""
-        self.say(pager.show(self.app, self.tab.whole_text(), "case"))
+        """The tab's whole text in the pager; made in a thread, and not shown to who has gone on meanwhile."""
+        tab, pointer = self.tab, self.content.pointer
+
+        def show(text: str) -> None:
+            self.unsay(PAGING)
+            if self.is_current and self.tab is tab and self.content.pointer == pointer:
+                self.say(pager.show(self.app, text, "case"))
+
+        self.say(PAGING)
+        run_in_thread(self.app, tab.text_maker(), show, name="pager", opens=True)
 
     # -- keys that ask for another attempt
 

@@ -308,11 +308,16 @@ class SidesScreen(Place, inherit_bindings=False):
 
     def _page(self) -> None:
         """Everything in the pager."""
-        rows = self.has_class("-rows")
-        text = self.rows.whole_text() if rows else as_text(self.pane.pairs, ("before", "after"))
-        words = pager.show(self.app, text, "sides")
-        if words:
-            self.services.notices.say(words)
+        pairs, aim = self.pane.pairs, self._aim
+        make = (
+            self.rows.text_maker() if self.has_class("-rows") else lambda: as_text(pairs, ("before", "after"))
+        )
+
+        def show(text: str) -> None:
+            if self.is_current and self._aim is aim and (words := pager.show(self.app, text, "sides")):
+                self.services.notices.say(words)
+
+        run_in_thread(self.app, make, show, name="pager", opens=True)
 
 
 def _facts(one: CompareChoice, who_first: bool) -> Line:

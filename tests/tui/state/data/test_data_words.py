@@ -12,7 +12,7 @@ from tests.support.attempts import wrong_cell
 from tui_eval.model import DataDetails
 from tui_eval.tui.screens.case_actions import NOTE_CHOICES as NOTES
 from tui_eval.tui.state.case.copying import COPY_CHOICES as COPIES
-from tui_eval.tui.state.data import joined_rows
+from tui_eval.tui.state.data import data_export, joined_rows
 from tui_eval.tui.state.data.comparison_modes import disagreement
 from tui_eval.tui.state.data.data_blocks import broken, sql_lines
 from tui_eval.tui.state.data.data_columns import DataColumn, both_fitted, laid_out, squeezed, value_text
@@ -344,6 +344,18 @@ def test_the_pager_s_text_has_the_reasons() -> None:
     assert details is not None
     text = make(details).text()
     assert "≠ revenue: 1006.5   actual 1007.25   (off by 0.75, allowed" in text
+
+
+def test_the_pager_is_given_fewer_rows_of_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5,000 rows of 300 columns took more than a minute, in which no key was heard."""
+    monkeypatch.setattr(data_export, "MOST_CELLS", 6)
+    details = wrong_cell().data
+    assert details is not None
+    view = make(details)
+    text = view.text()
+    shown = 6 // len(view.columns)
+    assert f" row {shown}\n" in text and f" row {shown + 1}\n" not in text
+    assert f"… {len(view) - shown:,} more rows" in text
 
 
 def test_sql_on_one_line_is_broken_before_its_clauses() -> None:

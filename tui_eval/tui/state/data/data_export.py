@@ -70,8 +70,13 @@ def _lines(view: DataView, row: AlignedRow) -> Iterator[tuple[object, ...]]:
         yield (row.status, *numbers, *map(no_formula, texts))
 
 
+MOST_CELLS = 100_000
+"""Cells that the pager is given: more take minutes, and nobody reads them there."""
+
+
 def as_text(view: DataView, limit: int = 5000) -> str:
-    """The rows shown as text for the pager, at most `limit` of them."""
+    """The rows shown as text for the pager, at most `limit` of them, fewer of many columns."""
+    limit = min(limit, max(MOST_CELLS // max(len(view.visible), 1), 1))
     lines = ["".join(span.text for span in summary(view)), ""]
     for shown in range(min(len(view), limit)):
         row = view.row(shown)
