@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_eval.guard.spelling import some_of
+from tui_eval.guard.spelling import some_of, within
 from tui_eval.guard.text import (
     CONTROL_TABLE,
     MAX_DEPTH,
@@ -158,6 +158,8 @@ def test_stored_values_are_json(value: object) -> None:
 
 def test_some_names_of_many_are_one_line() -> None:
     assert some_of(["a\n::error::b", "c\td", "e"], 2) == "a␊::error::b, c␉d and 1 more"
+    names = ["one", "two", "three"]
+    assert [within(names, room) for room in (0, 3, 8, 14, 15, 99)] == [1, 1, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize(

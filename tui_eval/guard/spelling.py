@@ -8,6 +8,7 @@ nothing: that is an error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from tui_eval.guard.text import visible
 
@@ -43,3 +44,9 @@ def some_of(names: Sequence[str], most: int, total: int | None = None) -> str:
     count = len(names) if total is None else total
     more = f" and {count - most:,} more" if count > most else ""
     return ", ".join(visible(name, newlines=False) for name in names[:most]) + more
+
+
+def within(names: Sequence[str], room: int) -> int:
+    """How many of the names, with commas between them, have room in so many characters; one at least."""
+    ends = accumulate(len(name) + 2 for name in names)
+    return max(sum(end <= room + 2 for end in ends), 1)

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 
+import msgspec
 import pytest
 
 from tests.support import mostly_real
@@ -21,7 +22,9 @@ from tui_eval.model import Attempt, Case, Outcome, Turn
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui.loaders import runs_loader
 from tui_eval.tui.loaders.runs_loader import find_everywhere, load_runs
+from tui_eval.tui.screens import run_deletion
 from tui_eval.tui.screens import runs_screen as runs_screen
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare_screen import CompareScreen
@@ -31,6 +34,7 @@ from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.search_screen import SearchScreen
 from tui_eval.tui.screens.sides import SidesScreen
 from tui_eval.tui.state.lists.entries import suite_entries
+from tui_eval.tui.state.runs.runs_view import RunFacts
 
 NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
 BAD = {chr(code) for code in CONTROL_TABLE} - {"\n"}
@@ -677,6 +681,49 @@ async def test_a_reading_begun_before_a_deletion_does_not_bring_the_run_back(tmp
         await until(lambda: not any(one.name == "tui-runs" for one in threading.enumerate()), pilot)
         await pilot.pause()
         assert len(screen.lines) == 1
+
+
+@pytest.mark.real
+async def test_figures_read_while_a_run_went_on_are_read_anew(tmp_path, monkeypatch):
+    """They stayed as they were then, beside a line of the run as it had ended."""
+    root = project(tmp_path)
+    write_runs(root, ["failed"] * 3)
+    async with running_app(root, (120, 40)) as (app, pilot):
+        screen = await to_runs(app, pilot)
+        run_id = screen.lines[0].run.id
+        await until(lambda: run_id in screen.facts, pilot)
+        go_on, read, whole = threading.Event(), [], runs_screen.load_facts
+
+        def slow(folder):
+            read.append(folder)
+            if len(read) > 1:
+                return whole(folder)
+            assert go_on.wait(60)
+            return RunFacts(problem="half of it")
+
+        monkeypatch.setattr(runs_screen, "load_facts", slow)
+        lines = screen.lines
+        replace = msgspec.structs.replace
+        screen.show_runs([replace(lines[0], run=replace(lines[0].run, state="running", passed=1))])
+        await until(lambda: len(read) == 1, pilot)
+        screen.show_runs(lines)
+        go_on.set()
+        await until(lambda: len(read) == 2 and run_id in screen.facts, pilot)
+        assert not screen.facts[run_id].problem
+
+
+@pytest.mark.real
+async def test_of_more_runs_than_are_listed_it_says_that_these_are_the_newest(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed"] * 3, ["failed"] * 3)
+    for module in (runs_screen, runs_loader, run_deletion):
+        monkeypatch.setattr(module, "MOST_LISTED", 2)
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await to_runs(app, pilot)
+        await sees(app, pilot, "Runs  the newest 2")
+        await pilot.press("O")
+        await sees(app, pilot, "Delete these 2 runs", "older runs that are not listed stay")
+        await pilot.press("n")
 
 
 async def test_figures_that_cannot_be_read_are_said_to_be_so(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
+from tui_eval.store.linked import MOST_LISTED
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.runs_loader import delete
 from tui_eval.tui.services import AppServices
@@ -58,9 +59,11 @@ class RunDeletion:
         """Delete this run and all older ones, after asking."""
         one = self._runs.chosen
         if one is not None:
-            self._ask_delete([run for run in self._runs.lines if run.run.id <= one.run.id])
+            lines = self._runs.lines
+            left = "older runs that are not listed stay" if len(lines) >= MOST_LISTED else ""
+            self._ask_delete([run for run in lines if run.run.id <= one.run.id], left)
 
-    def _ask_delete(self, doomed: Sequence[RunLine]) -> None:
+    def _ask_delete(self, doomed: Sequence[RunLine], left: str = "") -> None:
         doomed = [one for one in doomed if not one.active]
         if not doomed:
             self._services.notices.say("nothing to delete: a run that goes on stays")
@@ -70,6 +73,7 @@ class RunDeletion:
         details = [f"{one.run.id}  {one.run.what}"[:70] for one in doomed[:LISTED]]
         details += [f"and {len(ids) - LISTED:,} more"] if len(ids) > LISTED else []
         stay = sum(one.above in ids and one.run.id not in ids for one in self._runs.lines)
+        details += [left] if left else []
         details += [f"what was run again of them stays: {stay:,} run{'s' * (stay != 1)}"] if stay else []
 
         def answer(value: str | None) -> None:

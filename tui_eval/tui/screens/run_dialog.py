@@ -12,10 +12,13 @@ from textual.events import Key as KeyEvent
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from tui_eval.guard.spelling import some_of, within
 from tui_eval.guard.text import visible
 from tui_eval.tui.screens.prompt import Completing
 from tui_eval.tui.state.run_requests import RunChoice
 
+AGENTS_ROOM = 130
+"""Characters for the agents' names: below them stands what the run would cost, which is to be seen."""
 FIELDS: tuple[tuple[str, str, str], ...] = (
     ("agents", "agent", "the suite's own; several with commas"),
     ("models", "model", "the agent's own; several with commas"),
@@ -97,7 +100,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
                     entry.cursor_blink = False
                     yield entry
             if self._agents:
-                names = visible(", ".join(self._agents), newlines=False)
+                names = some_of(self._agents, within(self._agents, AGENTS_ROOM))
                 yield Static(Text(f"agents here: {names}"), classes="keys agents")
             yield Static("", classes="estimate", markup=False)
             yield Static(classes="keys named", markup=False)

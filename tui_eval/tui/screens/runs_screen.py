@@ -14,6 +14,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 
 from tui_eval.case_names import full_name, variant_of
+from tui_eval.store.linked import MOST_LISTED
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import RunChanged, RunsMeant, SuitesChanged
@@ -30,6 +31,7 @@ from tui_eval.tui.state.app_state import CasePointer, Where
 from tui_eval.tui.state.lists.run_line import (
     RunLine,
     RunName,
+    Texts,
     begun_apart,
     holds,
     names_apart,
@@ -121,6 +123,8 @@ class RunsScreen(Place, inherit_bindings=False):
         self.whole_only = False
         self._names: dict[str, RunName] = {}
         """What the cases of runs are called beside each other."""
+        self._texts: Texts = {}
+        """What their lines say, as far as they have been made."""
         self._begun: tuple[int, dict[str, str]] = (0, {})
         self._priced = True
         """The width of the list, and when runs began that read the same there."""
@@ -228,7 +232,7 @@ class RunsScreen(Place, inherit_bindings=False):
 
     def _line(self, one: RunLine, width: int) -> Line:
         if self._begun[0] != width:
-            self._begun = width, begun_apart(self.table.rows, width, self._names)
+            self._begun = width, begun_apart(self.table.rows, width, self._names, self._texts)
         begun = self._begun[1].get(one.run.id, "")
         name = self._names.get(one.run.id)
         return row_line(one, width, now(), self.marks, begun, name, priced=self._priced)
@@ -259,6 +263,7 @@ class RunsScreen(Place, inherit_bindings=False):
         changed = [one.run.id for one in lines if one.run.id in self.facts and one not in self.lines]
         for run_id in changed:
             del self.facts[run_id]
+        self._texts = self._texts if lines == self.lines else {}
         self.lines, self._loaded_once = lines, True
         self.marks = {run_id: None for run_id in self.marks if any(one.run.id == run_id for one in lines)}
         self._show()
@@ -291,8 +296,10 @@ class RunsScreen(Place, inherit_bindings=False):
             "No run yet: a runs all cases, U goes to the suites." if self._loaded_once else self.table.empty
         )
         shown = [one for one in self.lines if one.whole or not self.whole_only]
-        begun = begun_apart(shown) if self.filter else {}
-        shown = with_hidden([one for one in shown if holds(one, self.filter, begun.get(one.run.id, ""))])
+        if self.filter:
+            begun, texts = begun_apart(shown, texts=self._texts), self._texts
+            shown = [one for one in shown if holds(one, self.filter, begun.get(one.run.id, ""), texts)]
+        shown = with_hidden(shown)
         if self.lines and not shown:
             held = "holds these words: F clears the filter" if self.filter else "is a whole one"
             self.table.empty = f"No run {held}{', i shows all runs' if self.whole_only else ''}."
@@ -311,7 +318,8 @@ class RunsScreen(Place, inherit_bindings=False):
         active = sum(one.active for one in self.lines)
         cut_off = sum(one.run.state == "interrupted" for one in self.lines)
         unread = Counter(one.run.state for one in self.lines if one.unread)
-        parts = [("title", "Runs"), ("dim", f"  {len(self.lines) - unread.total():,}")]
+        newest = "the newest " * (len(self.lines) >= MOST_LISTED)  # others are left in the store
+        parts = [("title", "Runs"), ("dim", f"  {newest}{len(self.lines) - unread.total():,}")]
         if self.marks:
             words = "c compares them" if len(self.marks) == 2 else "c compares"
             parts.append(("key", f"  {len(self.marks)} marked, {words}"))
@@ -354,11 +362,13 @@ class RunsScreen(Place, inherit_bindings=False):
 
     def _read(self, run_id: str) -> None:
         self._reading = run_id
+        line = self._line_of(run_id)
 
         def take(facts: RunFacts) -> None:
-            self.facts[run_id] = facts
             if self._reading == run_id:
                 self._reading = ""
+            if self._line_of(run_id) == line:  # else it went on meanwhile: its figures are read anew
+                self.facts[run_id] = facts
             if self.has(".titles"):
                 self._show_detail()
                 self.show_hints()
@@ -368,6 +378,9 @@ class RunsScreen(Place, inherit_bindings=False):
             self.services.notices.failed(error)
 
         run_in_thread(self.app, partial(load_facts, self.folder_of(run_id)), take, failed, name="facts")
+
+    def _line_of(self, run_id: str) -> RunLine | None:
+        return next((one for one in self.lines if one.run.id == run_id), None)
 
     def folder_of(self, run_id: str) -> Path:
         """Where a run is kept."""

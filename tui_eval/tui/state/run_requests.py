@@ -440,7 +440,7 @@ def _plain(project: Project, *cases: RunAsked) -> RunRequest:
 
 def _files(project: Project, cases: Iterable[RunAsked]) -> list[str]:
     """The files of these cases. One whose name is no text cannot be sent by it: its folder is, and the ids choose."""
-    found = {project.root / case.suite for case in cases}
+    found = {project.root / suite for suite in {case.suite for case in cases}}  # of many cases few suites
     return sorted({str(path if _is_text(path.name) else path.parent) for path in found})
 
 

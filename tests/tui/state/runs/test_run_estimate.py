@@ -282,3 +282,15 @@ def test_what_a_case_took_is_of_its_agent_and_of_answers_that_were_given() -> No
     item.history = [past(0.1, 0.1, cached=1), past(0.1, 9.0, agent="b"), past(0.1, 12.0)]
     assert took_before(state, case) == 12.0
     assert took_before(state, msgspec.structs.replace(case, case_id="gone")) is None
+
+
+@pytest.mark.real
+async def test_the_dialog_shows_what_it_comes_to_however_many_agents_there_are(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    entries = "".join(f"  helper{number:03}: {{type: echo}}\n" for number in range(500))
+    (root / "tui_eval.yaml").write_text((root / "tui_eval.yaml").read_text().rstrip("\n") + "\n" + entries)
+    async with running_app(root) as (app, pilot):
+        await until(lambda: len(app.state.rows) == 3 and app.state.config is not None, pilot)
+        await pilot.press("A")
+        await until(lambda: "3 cases, 3 attempts" in screen_text(app), pilot)
+        assert "enter runs" in screen_text(app) and "more" in screen_text(app)

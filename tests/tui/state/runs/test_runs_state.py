@@ -27,11 +27,14 @@ from tui_eval.tui.state.compare.grid_view import (
     widths,
 )
 from tui_eval.tui.state.compare.grid_view import row_line as grid_row
+from tui_eval.tui.state.lists import run_line
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.run_line import (
     RunLine,
     adding_to,
     alike,
+    begun_apart,
+    holds,
     names_apart,
     outcome_sign,
     points,
@@ -88,6 +91,29 @@ def test_a_run_says_its_age_counts_rate_and_state_in_words(width):
     assert "interrupted" in plain(row_line(run(state="interrupted"), width, NOW))
     assert plain(row_line(run(), width, NOW, [run().run.id])).startswith("*")
     assert "↳" in plain(row_line(run(linked_to="x"), width, NOW))
+
+
+@pytest.mark.parametrize("width", [76, 90])
+def test_agents_are_counted_whose_names_have_no_room(width):
+    """A run with 500 of them read `6 agents`: those whose names had room in 60 characters."""
+    replace, many = msgspec.structs.replace, run(what="s.yaml (20 cases)")
+    names = [f"agent{number:03}" for number in range(500)]
+    many = replace(many, run=replace(many.run, agents=", ".join(names)))
+    assert "500 agents" in plain(row_line(many, width, NOW))
+    rows = [plain(row.line) for row in detail_rows(many, None, [], 78)]
+    assert any("more" in row for row in rows[:8]) and not any("agent400" in row for row in rows)
+    few = replace(many, run=replace(many.run, agents=", ".join(names[:30])))
+    assert "agent029" in " ".join(plain(row.line) for row in detail_rows(few, None, [], 78))
+
+
+def test_lines_that_read_the_same_are_made_once(monkeypatch):
+    lines, texts = [run(number, what="s.yaml (3 cases)") for number in range(1, 10)], {}
+    first, whole = begun_apart(lines, 78, texts=texts), begun_apart(lines, texts=texts)
+    assert first == begun_apart(lines, 78) and whole == begun_apart(lines)
+    assert [holds(one, "finished s.yaml", whole[one.run.id], texts) for one in lines] == [True] * 9
+    monkeypatch.setattr(run_line, "row_line", None)  # is not called again
+    assert (begun_apart(lines, 78, texts=texts), begun_apart(lines, texts=texts)) == (first, whole)
+    assert not any(holds(one, "failed:9", whole[one.run.id], texts) for one in lines)
 
 
 def test_where_no_cost_is_known_what_was_run_has_its_room():

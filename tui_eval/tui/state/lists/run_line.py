@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -174,18 +174,26 @@ def titles(width: int, *, priced: bool = True) -> Line:
     return fit((Span(head, "muted"),), width)
 
 
+Texts = dict[tuple[Hashable, ...], str]
+"""Texts of runs' lines that were made already: of a thousand runs they take a quarter of a second."""
+
+
 def begun_apart(
-    lines: Sequence[RunLine], width: int = _WHOLE, names: Mapping[str, RunName] | None = None
+    lines: Sequence[RunLine],
+    width: int = _WHOLE,
+    names: Mapping[str, RunName] | None = None,
+    texts: Texts | None = None,
 ) -> dict[str, str]:
     """When runs began that would read the same in so many columns but for their age, by id; with seconds where it
-    takes them, else the end of the id. `names`: what their cases are called (`names_apart`)."""
+    takes them, else the end of the id. `names`: what their cases are called (`names_apart`); `texts` are kept between calls."""
+    texts = texts if texts is not None else {}
     by_id = {one.run.id: one for one in lines}
     names = names if names is not None else names_apart(lines)
     alike: dict[tuple[str, str], list[RunLine]] = {}
     for one in lines:
         # Reruns of one case below different runs are told apart by these.
         above = _root(one, by_id) if one.above and one.run.only else ""
-        alike.setdefault((_said(one, width, names), above), []).append(one)
+        alike.setdefault((_said(one, width, names, texts), above), []).append(one)
     found: dict[str, str] = {}
     for form in ("%H:%M", "%H:%M:%S", ""):
         again: dict[tuple[str, str], list[RunLine]] = {}
@@ -193,14 +201,30 @@ def begun_apart(
             for one in group if len(group) > 1 else ():
                 began = time.strftime(form, time.localtime(one.run.started_at)) if form else one.run.id[-5:]
                 found[one.run.id] = began
-                again.setdefault((_said(one, width, names, began), above), []).append(one)
+                again.setdefault((_said(one, width, names, texts, began), above), []).append(one)
         alike = again
     return found
 
 
-def _said(one: RunLine, width: int, names: Mapping[str, RunName], begun: str = "") -> str:
-    """Its line without its age."""
-    return plain(row_line(one, width, one.run.started_at, (), begun, names.get(one.run.id)))
+def _said(
+    one: RunLine,
+    width: int,
+    names: Mapping[str, RunName],
+    texts: Texts,
+    begun: str = "",
+    *,
+    whole: bool = False,
+) -> str:
+    """Its line without its age; `whole`: with all that it is found by."""
+    run, name = one.run, names.get(one.run.id)
+    key = (run.id, width, begun, name, one.orphan, one.hidden, whole)
+    if (known := texts.get(key)) is not None:
+        return known
+    said = plain(row_line(one, width, run.started_at, (), begun, name))
+    if whole:
+        said = f"{run.id} {run.state} {run.what} {run.agents} {run.linked_to or ''} {said}".casefold()
+    texts[key] = said
+    return said
 
 
 class RunName(NamedTuple):
@@ -287,8 +311,8 @@ def _what(one: RunLine, room: int, name: RunName) -> Line:
     """What was run with which agent, in the longest form for which there is room: a path loses its folders,
     and its ending, before its file's name is cut."""
     agents = one_line(one.run.other_agents, 60)
-    known = agents.split(", ")
-    many = f"{len(known)} agents" if len(known) > 1 else agents
+    known = one.run.other_agents.split(", ")  # all of them, not those for whose names there is room
+    many = f"{len(known):,} agents" if len(known) > 1 else agents
     places = one_line(one.run.suite or one.places, 200)
     names = [place.rpartition("/") for place in places.split(", ")]
     short = ", ".join(f"…/{name}" if folder else name for folder, _, name in names)
@@ -323,12 +347,10 @@ def _what(one: RunLine, room: int, name: RunName) -> Line:
     return next((line for line in lines if width_of(line) <= room), lines[-1])
 
 
-def holds(one: RunLine, words: str, begun: str = "") -> bool:
+def holds(one: RunLine, words: str, begun: str = "", texts: Texts | None = None) -> bool:
     """Whether a run's id, state, what, agents, or anything else that its line says but its age, hold every one of the
-    words."""
-    run = one.run
-    line = plain(row_line(one, _WHOLE, run.started_at, (), begun))
-    said = f"{run.id} {run.state} {run.what} {run.agents} {run.linked_to or ''} {line}".casefold()
+    words. `texts` are kept between calls."""
+    said = _said(one, _WHOLE, {}, texts if texts is not None else {}, begun, whole=True)
     return all(word in said for word in words.casefold().split())
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tui_eval.guard.spelling import some_of, within
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode, classified
 from tui_eval.store.missing_cases import never_beside, unread_report
 from tui_eval.store.schema import RunInfo
@@ -19,6 +20,8 @@ from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.formatting import duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of, wrap
 
+AGENTS_ROOM = 300
+"""Characters for the names of a run's agents: of hundreds some, its figures stand below them."""
 WHEN = "%a %d %b %Y %H:%M:%S"
 
 
@@ -134,7 +137,12 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
         (
             Span(one_line(run.suite or run.what)),
             Span(f" › {one_line(run.only)}" if run.only else "", "strong"),
-            Span(f" · {one_line(run.agents)}" if run.agents else "", "muted"),
+            Span(
+                f" · {some_of(names := run.agents.split(', '), within(names, AGENTS_ROOM))}"
+                if run.agents
+                else "",
+                "muted",
+            ),
         ),
     ]
     if one.pass_rate is not None:
