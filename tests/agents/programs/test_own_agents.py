@@ -409,6 +409,26 @@ async def test_a_slip_in_a_name_that_is_filled_in_is_an_error(tmp_path: Path) ->
         await it.close()
 
 
+@pytest.mark.parametrize("template", ["{{prompt}}", "{{prompt | urlencode}}", "v1/{{prompt}}?q=1"])
+@pytest.mark.parametrize("prompt", ["..", ".", "../admin", "a/../../admin"])
+async def test_what_is_asked_leads_to_no_other_address(tmp_path: Path, template: str, prompt: str) -> None:
+    """With the agent's headers; a suite chooses what is asked, and not the address."""
+    with JsonServer() as server:
+        it = agent("http", tmp_path, url=f"{server.url}/chat/{template}", method="GET")
+        if "urlencode" in template and "/" in prompt:
+            await talk(it, prompt)
+            assert server.requests[0].path.startswith("/chat/")
+        else:
+            with pytest.raises(
+                AgentError, match=r"would be another address: what is asked has a segment \.\.?,"
+            ):
+                await talk(it, prompt)
+            assert not server.requests
+        await talk(it, "a..b/...")
+        assert server.requests[-1].path.startswith("/chat/")
+        await it.close()
+
+
 async def test_a_signal_is_no_status(tmp_path: Path) -> None:
     """A note spoke of an HTTP status that nobody can know."""
     it = agent("command", tmp_path, command=script(tmp_path, "import os\nos.kill(os.getpid(), 9)"))

@@ -170,6 +170,19 @@ def _address(template: str, values: dict[str, Any]) -> str:
     return address
 
 
+def _check_path(template: str, address: str) -> None:
+    """Raises `AgentError` where what is filled in leads out of the path that the entry gives: its headers would go to
+    another address, which a suite may not choose."""
+    found, given = (
+        _ORIGIN.sub("", text, 1).partition("?")[0].partition("#")[0].split("/")
+        for text in (address, template)
+    )
+    for segment in (".", ".."):
+        if segment in found and segment not in given:
+            said = f"{one_line(address, 120)} would be another address: what is asked has a segment {segment}, which leads to it"
+            raise AgentError(said, code="bad-setting", said=said)
+
+
 def _markup(name: str) -> bool:
     """Whether this is the type of pages: HTML (which some servers call any text) and XML."""
     return name == "text/html" or name.endswith(("/xml", "+xml"))
@@ -499,6 +512,7 @@ class HttpSession(RememberingSession):
             "model": self.context.model or agent.spec.model or "",
         }
         url = _address(agent.url, values)
+        _check_path(agent.url, url)
         headers = {name: text_of(_filled(item, values)) for name, item in agent.headers.items()}
         headers.update(self.context.trace_headers)
         if agent.method in ("GET", "HEAD"):
