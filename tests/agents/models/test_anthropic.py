@@ -276,3 +276,32 @@ async def test_a_stream_that_said_its_end_is_whole_whatever_becomes_of_the_conne
     _, (reply,) = await talk(it, "x")
     assert reply.text == "Hi" and reply.usage is not None and reply.usage.output_tokens == 7
     await it.close()
+
+
+async def test_only_what_may_stand_in_a_conversation_goes_back(server: AnthropicServer) -> None:
+    """Arguments that were cut off, an empty text and an empty turn are HTTP 400: the case was that, not what happened."""
+    called = {"type": "tool_use", "id": "1", "name": "x", "input": {}}
+    cut = _streamed([called], "max_tokens").raw or b""
+    stop = b'data: {"type": "content_block_stop"'
+    broken = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "input_json_delta", "partial_json": '{"q": "a'},
+    }
+    cut = cut.replace(stop, f"data: {json.dumps(broken)}\n\n".encode() + stop, 1)
+    blocks = [{"type": "text", "text": ""}, {**called, "id": "2"}]
+    whole = json.dumps({"content": blocks, "stop_reason": "tool_use"}).encode()
+    empty = _streamed([], "end_turn")
+    server.plan.extend(
+        [Planned(raw=cut), Planned(raw=whole, headers={"Content-Type": "application/json"}), empty]
+    )
+    it = agent(
+        "anthropic", base_url=server.url, model="m", tools=[{"type": "canned", "name": "x", "result": 1}]
+    )
+    events, replies = await talk(it, "a", "b")
+    assert of(events, ToolCall)[0].arguments == '{"q": "a' and replies[0].text == ""
+    sent = [message["content"] for message in server.requests[3].body["messages"]]
+    assert sent[1] == [called] and sent[3] == [{**called, "id": "2"}]
+    assert "not a JSON object" in sent[2][0]["content"] and sent[2][0]["is_error"]
+    assert [sent[4][0]["type"], *sent[5:]] == ["tool_result", "b"]
+    await it.close()

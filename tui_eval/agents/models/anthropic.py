@@ -79,6 +79,16 @@ class AnthropicAnswer:
         return [block for block in self.blocks if block.get("type") == "tool_use"]
 
     @property
+    def sent_back(self) -> list[dict[str, Any]]:
+        """Its content as it may stand in the conversation: no text is empty there, and arguments are an object, also
+        where they were cut off."""
+        return [
+            {**block, "input": {}} if isinstance(block.get("input"), str) else block
+            for block in self.blocks
+            if block.get("type") != "text" or block.get("text")
+        ]
+
+    @property
     def acted(self) -> bool:
         """Whether there is anything beside text and thoughts: calls of tools, also of the provider's own."""
         return any(block.get("type") not in _SAID for block in self.blocks)
@@ -411,7 +421,7 @@ class AnthropicSession(Session):
             yield told
             if answer.stop_reason == "pause_turn" and not keeps_filtered:
                 # A long turn of the provider's own tools is to be gone on with, with what it has so far.
-                self.messages.append({"role": "assistant", "content": answer.blocks})
+                self.messages.append({"role": "assistant", "content": answer.sent_back})
                 before.append(answer.text)
                 continue
             text = "".join([*before, answer.text])
@@ -423,7 +433,8 @@ class AnthropicSession(Session):
                 self.messages.append({"role": "assistant", "content": text})
                 calls, ours = [], False
             else:
-                self.messages.append({"role": "assistant", "content": answer.blocks or text})
+                if answer.sent_back:  # an empty message may not stand there
+                    self.messages.append({"role": "assistant", "content": answer.sent_back})
                 calls, ours = answer.calls, bool(agent.toolbox.tools) and bool(answer.calls)
             if not (keeps_filtered or answer.acted) and (
                 why := finish_reasons.silence(text, answer.stop_reason, called=called)
