@@ -29,7 +29,7 @@ _START_LOCK = "start.lock"
 _STARTING_SECONDS = 30.0
 """For which an app waits for another one that reads its suites before it begins."""
 _SET_BACK_MS = 60_000
-ROOM = ": nothing was run; make room on its disk (--no-store runs without keeping anything)"
+ROOM = ": nothing was run; make room on its disk (`tui-eval run --no-store` keeps nothing)"
 SET_BACK_MOST = 2 * 86_400
 """Seconds by which a run may be ahead of the clock and still be thought to have been before it."""
 STATE = ".tui-eval"
@@ -312,7 +312,7 @@ class RunLock:
             os.close(self._handle)
             raise StoreError(
                 f"{folder}: its disk takes no locks ({error.strerror}), without which two could write one run: keep the "
-                "project on another disk (--no-store runs without keeping anything)"
+                "project on another disk (`tui-eval run --no-store` keeps nothing)"
             ) from None
         if not taken:
             os.close(self._handle)

@@ -13,7 +13,6 @@ checked here, and what is wrong is said and left out.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from typing import Any
 
 from textual.keys import Keys
 
-from tui_eval.guard.private import home as person
+from tui_eval.guard.private import of_person
 from tui_eval.tui.keys import ALL_KEYS, Key, written
 from tui_eval.tui.state.lists import filtering
 
@@ -64,9 +63,7 @@ class Settings:
 
 def settings_file() -> Path:
     """Where the settings are."""
-    given = os.environ.get("XDG_CONFIG_HOME", "")
-    home = Path(given) if given and Path(given).is_absolute() else person() / ".config"
-    return home / "tui-eval" / "settings.yaml"
+    return of_person("XDG_CONFIG_HOME", ".config") / "tui-eval" / "settings.yaml"
 
 
 def read_settings(file: Path | None = None) -> Settings:
