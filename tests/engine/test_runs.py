@@ -25,6 +25,7 @@ from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.model import Attempt, Case, JudgeUse
 from tui_eval.reports import results
 from tui_eval.reports.console_table import RunTable
+from tui_eval.reports.export import export
 from tui_eval.store.index import Index
 from tui_eval.store.missing_cases import unread_errors_of
 from tui_eval.store.printed_commands import from_here
@@ -866,5 +867,9 @@ async def test_what_was_spent_on_attempts_that_were_put_back_is_said_beside_the_
         assert (summary["unfinished_tokens"], summary["unfinished_cost"]) == (35, 0.25)
         told = RunTable.of(reader).totals(put_back=unfinished_in(info))
         assert "; 35 more tokens, $0.2500 more in attempts that did not end" in told
+        for ending in ("md", "html"):
+            export(reader, root / f"r.{ending}")
+            text = (root / f"r.{ending}").read_text("utf-8")
+            assert "35 more tokens, $0.2500 more in attempts that did not end" in text
         if not tokens:
             assert await (await asyncio.to_thread(resume, folder)).execute() == "finished"

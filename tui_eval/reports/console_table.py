@@ -25,6 +25,7 @@ from tui_eval.store.summary import (
     judges_of,
     summarise,
     unfinished_tokens,
+    unfinished_words,
     why_not,
 )
 
@@ -236,10 +237,8 @@ class RunTable:
             line += f" ({', '.join(notes)})"
         if self._ended != count:
             line += f"; {self._passed} of {self._ended} attempts passed"
-        unfinished, cost = self._unfinished + put_back[0], put_back[1]
-        more = [f"{unfinished:,} more tokens" if unfinished else "", f"${cost:,.4f} more" if cost else ""]
-        if more := ", ".join(filter(None, more)):
-            line += f"; {more} in attempts that did not end"
+        if more := unfinished_words(self._unfinished + put_back[0], put_back[1]):
+            line += f"; {more}"
         if judges := self.sums.judges_words:
             line += f"; {judges}"
         line += self._pass_figures()

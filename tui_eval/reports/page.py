@@ -21,8 +21,16 @@ from tui_eval.store.failure_modes import classified
 from tui_eval.store.missing_cases import unread_listed_of, unread_report
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
-from tui_eval.store.shard_runs import commit_words, merged_words, shard_words
-from tui_eval.store.summary import CaseSummary, RunSums, share, summarise, wilson
+from tui_eval.store.shard_runs import commit_words, merged_words, shard_words, unfinished_in
+from tui_eval.store.summary import (
+    CaseSummary,
+    RunSums,
+    share,
+    summarise,
+    unfinished_tokens,
+    unfinished_words,
+    wilson,
+)
 
 if TYPE_CHECKING:
     from tui_eval.frames.queries import QueryLine
@@ -92,7 +100,7 @@ class _Counted:
     def __init__(self, reader: RunReader) -> None:
         self.sums = RunSums()
         self.asked: set[tuple[str, str | None]] = set()
-        self.done = 0
+        self.done = self.unfinished = 0
         self.tokens: int | None = None
         self.cost: float | None = None
         self._columns: dict[tuple[str, str, str], _ColumnSums] = {}
@@ -106,6 +114,7 @@ class _Counted:
             prompt = (reader.case(case.id).prompt or "") if in_columns[case.suite] else ""
             column = self._columns.setdefault((item.agent, item.model or "", prompt), _ColumnSums())
             column.add(item)
+            self.unfinished += unfinished_tokens(attempts)
             for row in attempts:
                 if row.state == "done":
                     self.done += 1
@@ -167,6 +176,8 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
     counts += [f"{sums.asserted_nothing:,} asserted nothing"] if sums.asserted_nothing else []
     counts += [cached] if (cached := sums.cached_words) else []
     tokens = figures.total([counted.tokens], "tokens of all attempts")
+    put_back, lost = unfinished_in(info)
+    more = unfinished_words(counted.unfinished + put_back, lost)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(info.started_at))
     took = f", took {info.elapsed(info.finished_at):,.0f} s" if info.finished_at else ""
     return [
@@ -174,7 +185,7 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
         ("Pass rate", f"{share(passed / judged)} ({share(low)} to {share(high)} at 95 %)" if judged else ""),
         ("Attempts", f"{sums.attempts_passed:,} of {counted.done:,} passed"),
         ("Usage", " · ".join(part for part in (f"{tokens:,} tokens" if tokens else "",
-                                              dollars(counted.cost), sums.judges_words) if part)),
+                                              dollars(counted.cost), sums.judges_words, more) if part)),
         ("Run", f"{info.id}, {info.state}, {when}{took}"),
         ("Part", shard_words(info.provenance)),
         ("Merged of", merged_words(info.provenance)),

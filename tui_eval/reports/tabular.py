@@ -19,8 +19,16 @@ from tui_eval.store.missing_cases import unread_report
 from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, StoredCase
-from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, RunSums, share, summarise, wilson
+from tui_eval.store.shard_runs import shard_words, unfinished_in
+from tui_eval.store.summary import (
+    CaseSummary,
+    RunSums,
+    share,
+    summarise,
+    unfinished_tokens,
+    unfinished_words,
+    wilson,
+)
 
 COLUMNS = (
     "suite", "case_id", "name", "format", "agent", "model", "attempt", "outcome", "passed", "score", "message",
@@ -120,8 +128,10 @@ def _key(of: CaseSummary | StoredCase) -> ColumnKey:
 def _markdown(reader: RunReader) -> Iterator[str]:
     """Line by line: the cases are gone through for each of the parts."""
     info, sums, names = reader.info(), RunSums(), NamesSeen(_row_shown)
+    unfinished, lost = unfinished_in(info)
     for case, attempts in reader.by_case(listed=True):
         sums.add(summarise(case, attempts))
+        unfinished += unfinished_tokens(attempts)
         names.add(case)
     alike = names.marks(lambda: (case for case, _ in reader.by_case(listed=True)))
     marks = {_key(case): mark for _, case, mark in alike}
@@ -130,7 +140,7 @@ def _markdown(reader: RunReader) -> Iterator[str]:
     part = shard_words(info.provenance)
     part = f", {part}" if part else ""
     part += f", which adds to {_text(info.linked_to)}," if info.linked_to else ""
-    yield f"Run `{info.id}`{part} with {_text(', '.join(info.agents))}, {info.state}. {_totals(sums)}"
+    yield f"Run `{info.id}`{part} with {_text(', '.join(info.agents))}, {info.state}. {_totals(sums, unfinished_words(unfinished, lost))}"
     yield ""
     if unread := unread_report(info):
         yield from (f"**{_text(unread)}.**", "")
@@ -309,8 +319,8 @@ def _column(of: CaseSummary | StoredCase) -> str:
     return f"{_text(of.agent)} | {_text(of.model or '')}"
 
 
-def _totals(sums: RunSums) -> str:
-    """What the run took, and how sure its pass rate is."""
+def _totals(sums: RunSums, more: str) -> str:
+    """What the run took, and how sure its pass rate is; `more` what went into attempts that did not end."""
     low, high = wilson(sums.count("passed"), sums.judged)
     parts = [f"Pass rate {share(low)} to {share(high)} at 95 %"] if sums.judged else []
     parts += [f"{left:,} not run"] if (left := sums.count(None)) else []
@@ -321,6 +331,7 @@ def _totals(sums: RunSums) -> str:
     parts += [f"{tokens:,} tokens"] if tokens else []
     parts += [f"${sums.cost:,.4f}"] if sums.cost is not None else []
     parts += [judges] if (judges := sums.judges_words) else []
+    parts += [more] if more else []
     return f"{', '.join(parts)}." if parts else ""
 
 

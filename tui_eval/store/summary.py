@@ -147,6 +147,12 @@ def unfinished_tokens(attempts: Iterable[AttemptRow]) -> int:
     )
 
 
+def unfinished_words(tokens: int, cost: float) -> str:
+    """What went into such attempts, for a person; empty where nothing is known of it."""
+    more = [f"{tokens:,} more tokens" if tokens else "", f"${cost:,.4f} more" if cost else ""]
+    return f"{said} in attempts that did not end" if (said := ", ".join(filter(None, more))) else ""
+
+
 class WhyNot(NamedTuple):
     """Why the attempts of a case did not pass. `telling` is the first that did not for the most frequent reason, `alike`
     its group; `message` and `cause` are its, or where there is more than one reason (`several`) say how often each was the case."""
