@@ -116,12 +116,12 @@ class RunTable:
             self._tokens = (self._tokens or 0) + tokens
         self._seconds += seconds
         self._tools += tools
-        if item.judged:
-            self._most = max(self._most, item.judged)
+        if item.attempts:  # cancelled ones too: the figures of the results file, which are nao's
+            self._most = max(self._most, item.attempts)
             self._asked += 1
-            self._shares[0] += item.pass_rate
+            self._shares[0] += item.passed / item.attempts
             self._shares[1] += item.passed > 0
-            self._shares[2] += item.passed == item.judged
+            self._shares[2] += item.passed == item.attempts
         status = _WORDS[item.outcome]
         if item.judged > 1 and item.outcome is not None:
             status += f" {item.passed}/{item.judged}"

@@ -30,7 +30,7 @@ from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import ASKED, PATHS, asked_in, paths_in, shard_words, unfinished_in
-from tui_eval.store.summary import CaseSummary, summarise, unfinished_tokens
+from tui_eval.store.summary import CaseSummary, summarise, unfinished_tokens, wilson
 
 # -- Sums, averages and pass metrics of results, as nao-core 0.3.29 computes them (formats/nao.md 6).
 
@@ -140,8 +140,6 @@ class Metrics:
         model = str(result.get("model") or _UNKNOWN)
         for totals in (self._all, self._models.setdefault(model, _Totals())):
             totals.add(result)
-        if result.get("outcome") in ("cancelled", "skipped"):
-            return  # says nothing of the test
         key = (str(result["name"]) if column is None else column), model
         group = self._groups.get(key)
         if group is None:
@@ -176,8 +174,8 @@ class Metrics:
                     "avg_duration_ms": sums["avg_duration_ms"],
                     "total_tool_calls": sums["total_tool_calls"],
                     "avg_tool_calls": sums["avg_tool_calls"],
-                    "k": _most(groups.get(model, ())),
-                    **_means(groups.get(model, ())),
+                    "k": _most(groups[model]),
+                    **_means(groups[model]),
                 }
             )
         entries.sort(
@@ -338,6 +336,8 @@ def _counted(reader: RunReader, metrics: Metrics) -> Iterator[Result]:
 
 
 def _case(item: CaseSummary) -> dict[str, Any]:
+    """By all attempts that ended, cancelled ones too, as sums and pass metrics of this file are (design.md, Results file);
+    elsewhere these are in no rate."""
     return {
         "case_id": item.case_id,
         "name": item.name,
@@ -348,9 +348,9 @@ def _case(item: CaseSummary) -> dict[str, Any]:
         "attempts": item.attempts,
         "passed": item.passed,
         "required": item.required,
-        "pass_rate": item.pass_rate,
-        "interval": list(item.interval),
-        "flaky": item.flaky,
+        "pass_rate": item.passed / item.attempts if item.attempts else 0.0,
+        "interval": list(wilson(item.passed, item.attempts)),
+        "flaky": 0 < item.passed < item.attempts,
         **({"cached": item.cached, "saved": item.saved} if item.cached else {}),
     }
 

@@ -189,6 +189,7 @@ async def test_m_notes_from_both_lists(tmp_path, size):
 
 async def test_there_is_nothing_to_note_on_a_case_that_never_ran(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
+        await until(lambda: NAMES[0] in screen_text(app), pilot)
         app.screen.case_list.go_to(ID.format(NAMES[0]))
         await pilot.press("m")
         await until(lambda: "no finished attempt to note" in screen_text(app), pilot)
