@@ -6,7 +6,7 @@ import datetime
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
 from typing import Any, Literal, overload
 
@@ -167,6 +167,8 @@ def _near(one: ColumnPair, expected: Any, actual: Any) -> str:
         return ""
     if found is None or not found[0].is_finite() or not found[0]:
         return "the same, written otherwise"
+    if one.decimals is not None and found[0] > found[1]:
+        return f"off by {_short(found[0])}, the same rounded to {one.decimals} decimals"
     if one.whole and not one.tolerant:
         if isinstance(actual, float) and not isinstance(expected, float) and float(expected) == actual:
             return f"off by {_short(found[0])}, the nearest that a float holds"
@@ -197,10 +199,22 @@ def _why(one: ColumnPair, expected: Any, actual: Any) -> str:
     if not distance.is_finite():
         return "value"
     text = f"off by {_short(distance)}"
+    if one.decimals is not None and not isinstance(expected, int):
+        return (
+            f"{text}, rounded first: {_rounded(expected, one.decimals)} and {_rounded(actual, one.decimals)}"
+        )
     if one.tolerant:
         return f"{text}, allowed {float(allowed):.3g}"
     reference = Decimal(str(ATOL)) + Decimal(str(RTOL)) * abs(Decimal(str(expected)))
     return f"{text}, within nao's tolerance" if distance <= reference else text
+
+
+def _rounded(value: Any, decimals: int) -> str:
+    number = read_number(value) if isinstance(value, str) else value
+    try:
+        return format(Decimal(str(number)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_EVEN), "f")
+    except ArithmeticError:  # too large to have so many
+        return str(number)
 
 
 def _short(distance: Decimal) -> str:

@@ -60,7 +60,7 @@ def numeric(name: str, expected: ReadColumn, actual: ReadColumn, settings: Compa
         read = _nulls_as(expected, read.length)
     read.had_nan = read.had_nan or actual.had_nan
     result = _number_pair(name, expected, read, settings)
-    result.expected, result.actual = expected, actual
+    result.expected, result.actual, result.decimals = expected, actual, settings.decimals
     result.kinds_differ = result.kinds_differ or _kinds_differ(expected, actual, read)
     if guard is None:
         return result

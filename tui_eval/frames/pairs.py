@@ -21,6 +21,7 @@ class ColumnPair:
     `e_key` and `a_key` have one type. With a tolerance, `e_value` and `a_value` are Float64 or
     unscaled Int128 (times 10^-scale); where a float does not hold them, `e_digits` and `a_digits` are the values in
     full: what is within the tolerance and has other digits is no exact match.
+    `decimals`: both sides were rounded to so many first (None: not at all), `expected` and `actual` are as they were.
     `whole` marks pairs of exact numbers, where nao's tolerance does not count; their `rtol` and `atol` are what a
     float of the answer may lack to be one. `kinds_differ`: equal values are only approximately so.
     """
@@ -39,6 +40,7 @@ class ColumnPair:
     kinds_differ: bool = False
     rtol: float = 0.0
     atol: float = 0.0
+    decimals: int | None = None
 
     @property
     def tolerant(self) -> bool:

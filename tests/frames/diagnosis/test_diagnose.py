@@ -1399,3 +1399,18 @@ def test_what_is_expected_rounded_or_cut_and_is_not() -> None:
     days = SHOP.with_columns(c.at.dt.truncate("1d").cast(pl.Date))
     assert diagnose(days, SHOP).lines[0].startswith("at not cut to the day in 60 of 60")
     assert not diagnose(days, SHOP.with_columns(c.at + day * 2)).lines[0].startswith("at not cut")
+
+
+def test_numbers_that_are_rounded_first_are_told_as_they_are() -> None:
+    settings = ComparisonSettings(decimals=2)
+    exact = SHOP.with_columns(v=c.price / 7)
+    (line,) = diagnose(exact, exact.with_columns(c.v + 0.004), settings).lines
+    assert line.startswith("v 0.004 too high in ")
+    result = compare([{"v": 10000.500001}], [{"v": 10000.5}], ComparisonSettings(decimals=0))
+    assert result.text == (
+        "row 1: v: expected 10000.5, actual 10000.500001 (off by 0.000001, rounded first: 10000 and 10001)"
+    )
+    result = compare([{"v": "0.31"}], [{"v": Decimal("0.304")}], settings)
+    assert result.text is not None and "(off by 0.006, rounded first: 0.30 and 0.31)" in result.text
+    cell = align([{"v": 1.001}], [{"v": 1.004}], settings).row(0).cells[0]
+    assert (cell.same, cell.why) == (True, "off by 0.003, the same rounded to 2 decimals")

@@ -477,6 +477,9 @@ def _numbers(one: ColumnPair, side: str) -> pl.Series:
     """The numbers of a pair as Float64; null where there is none."""
     if side == "a" and one.actual.kind == "float" and one.actual.series is not None and not one.tolerant:
         return one.actual.series.fill_nan(None)  # its keys are cut, and infinity's is a number
+    own = one.expected if side == "e" else one.actual
+    if one.decimals is not None and own.kind in ("exact", "float"):
+        return floats(own).fill_nan(None)  # as they are shown, not as they were rounded
     value, key = (one.e_value, one.e_key) if side == "e" else (one.a_value, one.a_key)
     found = key if value is None else value
     found = found.cast(pl.Float64, strict=False)
