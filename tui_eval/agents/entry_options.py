@@ -148,6 +148,12 @@ def place(spec: AgentSpec, key: str) -> str:
     return f"--agent {spec.name}: {key}" if spec.typed else f"agents.{spec.name}.{key}"
 
 
+def below(base: str, path: str) -> str:
+    """The address of `path` below a base, whose query (a version of the API, a gateway's key) stays at its end."""
+    base, mark, query = base.partition("?")
+    return f"{base.rstrip('/')}/{path}{mark}{query}"
+
+
 def usual_secret(options: Options, key: str, url: str, *variables: str) -> str | None:
     """The secret that an entry gives under `key`, else the first of these variables of the environment that is set.
 

@@ -569,3 +569,19 @@ async def test_parameters_may_say_not_to_stream(server: OpenAIServer) -> None:
     await talk(it, "x")
     assert server.requests[0].body["stream"] is False and "stream_options" not in server.requests[0].body
     await it.close()
+
+
+async def test_the_query_of_an_address_stays_at_its_end(server: OpenAIServer) -> None:
+    """As Azure's version and the key of some gateways: what is asked for was a part of it."""
+    with AnthropicServer() as other:
+        for kind, base in (
+            ("openai", server.base),
+            ("anthropic", other.url),
+            ("anthropic", f"{other.url}/v1"),
+        ):
+            it = agent(kind, base_url=f"{base}/?api-version=1", model="m", retries=0)
+            events, _ = await talk(it, "x")
+            path = "chat/completions" if kind == "openai" else "v1/messages"
+            (asked,) = of(events, Exchanged)
+            assert f"/{path}?api-version=1\n" in asked.exchange.request.replace("/v1/v1", "")
+            await it.close()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, asked_with, usual_secret
+from tui_eval.agents.entry_options import Options, asked_with, below, usual_secret
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
@@ -297,7 +297,8 @@ class AnthropicAgent(Agent):
         super().__init__(spec, services)
         options = Options(spec, services, KNOWN)
         base_url = (options.text("base_url") or BASE_URL).rstrip("/")
-        self.url = f"{base_url}/messages" if base_url.endswith("/v1") else f"{base_url}/v1/messages"
+        versioned = base_url.partition("?")[0].rstrip("/").endswith("/v1")
+        self.url = below(base_url, "messages" if versioned else "v1/messages")
         self.model = spec.model or options.text("model")
         self.system = options.content("system")
         self.parameters = asked_with(options)

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, asked_with, usual_secret
+from tui_eval.agents.entry_options import Options, asked_with, below, usual_secret
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
@@ -69,7 +69,7 @@ class OpenAIAgent(Agent):
         super().__init__(spec, services)
         options = Options(spec, services, KNOWN)
         self.base_url = (options.text("base_url") or BASE_URL).rstrip("/")
-        self.url = f"{self.base_url}/chat/completions"
+        self.url = below(self.base_url, "chat/completions")
         self.model = spec.model or options.text("model")
         self.headers = options.headers()
         self.system = options.content("system")
@@ -133,7 +133,7 @@ class OpenAIAgent(Agent):
         """
         if self.base_url == BASE_URL:
             return []
-        call = self.client.call("GET", f"{self.base_url}/models")
+        call = self.client.call("GET", below(self.base_url, "models"))
         try:
             served = decode(await call.whole())
             return [item["id"] for item in served["data"] if isinstance(item["id"], str)]
@@ -151,7 +151,7 @@ class OpenAIAgent(Agent):
             AgentError: it does not answer, or with something else.
         """
         body = encode({"model": self.embedding_model, "input": texts})
-        call = self.client.call("POST", f"{self.base_url}/embeddings", body=body)
+        call = self.client.call("POST", below(self.base_url, "embeddings"), body=body)
         try:
             answer = decode(await call.whole())
             data = answer["data"]

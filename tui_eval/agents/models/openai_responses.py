@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
+from tui_eval.agents.entry_options import below
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
@@ -73,7 +74,11 @@ class ResponsesSession(Session):
         if request.schema is not None:
             body["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": request.schema}}
         call = agent.client.call(
-            "POST", f"{agent.base_url}/responses", body=encode(body), headers=self.headers, turn=request.turn
+            "POST",
+            below(agent.base_url, "responses"),
+            body=encode(body),
+            headers=self.headers,
+            turn=request.turn,
         )
         try:
             async for event in call.open():
