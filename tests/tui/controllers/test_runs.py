@@ -1148,6 +1148,15 @@ async def test_the_run_beside_one_that_has_ended_is_the_one_to_pause_and_cancel(
     assert alone.engine.cancelled == [(run.info.id, None)]
 
 
+async def test_a_run_none_of_whose_attempts_is_known_yet_is_not_one_of_none(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    at_work(alone, 0)
+    assert alone.state.run is not None
+    alone.state.run.counts.total = alone.state.run.counts.done = 0
+    await alone.press(alone.runs.handlers(), "run.cancel")
+    assert alone.question == "Cancel the run? It is just beginning."
+
+
 async def test_the_run_is_cancelled_after_asking(tmp_path: Path) -> None:
     alone = await on_project(tmp_path)
     run = at_work(alone, 0)

@@ -628,6 +628,31 @@ async def test_the_grid_leaves_only_tests_whose_columns_differ(tmp_path):
         await until(lambda: len(grid.table.rows) == 2, pilot)
 
 
+@pytest.mark.real
+async def test_the_grid_s_cursor_stays_on_its_cell(tmp_path):
+    """`r` ran another column's case when a filter took columns away, or another test's of the same name."""
+    config = (
+        "prompts: ['short {{x}}', 'long {{x}}']\nproviders: [echo]\ntests:\n"
+        "  - {description: same, vars: {x: a}}\n  - {description: same, vars: {x: b}}\n"
+    )
+    root = project(tmp_path, {"promptfooconfig.yaml": config})
+    async with running_app(root, (120, 30)) as (app, pilot):
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen) and len(app.screen.grid.columns) == 2, pilot)
+        grid = app.screen
+        await pilot.press("tab", "j")
+        here = grid.current()
+        assert here is not None and grid.cell.case.vars == {"x": "b"}
+        grid._filtered()  # the same cases anew, as while a run goes on
+        assert grid.current() == here
+        await pilot.press("f", *"long", "enter")
+        await until(lambda: len(grid.grid.columns) == 1, pilot)
+        assert grid.current() == here
+        await pilot.press("F")
+        await until(lambda: len(grid.grid.columns) == 2, pilot)
+        assert grid.current() == here
+
+
 async def test_a_window_that_changes_its_size_while_the_grid_closes(tmp_path):
     async with running_app(project(tmp_path)) as (app, pilot):
         await pilot.press("M")

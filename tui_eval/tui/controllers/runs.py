@@ -294,8 +294,9 @@ class RunController:
         left = run.counts.total - run.counts.done
         names = {case.name for case in run.cases.values()}
         named = f" ({one_line(names.pop())})" if len(names) == 1 else ""
+        words = f"{left:,} attempt{'s have' if left != 1 else ' has'} not ended"
         self._places.ask(
-            f"Cancel the run? {left:,} attempt{'s have' if left != 1 else ' has'} not ended.",
+            f"Cancel the run? {words if run.counts.total else 'It is just beginning'}.",
             [("y", "yes", "cancel them"), ("n", "no", "no")],
             lambda value: self.cancel(None, run.info.id) if value == "yes" else None,
             [] if run is self.state.run else [f"It is {run.info.id}{named}; L shows it."],

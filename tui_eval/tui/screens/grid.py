@@ -84,7 +84,7 @@ class GridScreen(Place, inherit_bindings=False):
         """The case that the cursor is put on with the first tests."""
         self.table = RowTable(
             self._draw,
-            lambda test: (test.suite, test.name),
+            lambda test: test.key,
             to_column=self.to_column,
             empty="No case is shown.",
         )
@@ -139,9 +139,10 @@ class GridScreen(Place, inherit_bindings=False):
         if seen == self._seen and seen:
             self._facts()
             return
-        self._seen = seen
+        here, self._seen = self._here, seen
         self.grid = grid(entries, columns_of(self._place.all_entries()))
-        self.column = min(self.column, max(len(self.grid.columns) - 1, 0))
+        columns = self.grid.columns  # others may have come or gone: `r` means the one that the cursor was on
+        self.column = columns.index(here) if here in columns else min(self.column, max(len(columns) - 1, 0))
         shown = [test for test in self.grid.tests if differs(test)] if self.only else self.grid.tests
         filtered = "Nothing matches the filter: F clears it."
         self.table.empty = (
@@ -156,8 +157,7 @@ class GridScreen(Place, inherit_bindings=False):
             self.table.relayout()
         group = self.services.state.group
         self._metrics = metrics_of(group.runs if group is not None else ())
-        self._heads()
-        self.show_hints()
+        self.to_column(0)
         self.below.show()
         if self._came_from is not None:
             self.call_after_refresh(self.go_to, self._came_from)

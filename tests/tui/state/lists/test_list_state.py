@@ -162,6 +162,14 @@ class TestTree:
         suites = [Suite("s.yaml", "nao", problems=[problem])]
         assert self.lines([], suites) == [("suite", 0, "s.yaml"), ("problem", 1, "is wrong")]
 
+    def test_of_many_problems_some_stand_above_the_cases(self):
+        """A key that is not read, in each of twenty thousand cases, was as many lines."""
+        problems = [Problem("s.yaml", line, "tags", "is not read", level="note") for line in range(1, 41)]
+        problems.append(Problem("s.yaml", 41, "k", "is wrong"))
+        lines = self.lines([entry("x", suite="s.yaml")], [Suite("s.yaml", "nao", problems=problems)])
+        assert [line[2] for line in lines][1] == "is wrong" and lines[-1] == ("case", 1, "x")
+        assert lines[-2] == ("problem", 1, "and 21 more: `tui-eval check` lists all") and len(lines) == 23
+
     def test_folding_hides_but_still_counts(self):
         entries = [entry("one", "passed"), entry("two", "failed")]
         tree = build(entries, [], View(folded={"a/"}))

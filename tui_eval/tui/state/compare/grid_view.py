@@ -73,6 +73,8 @@ class GridTest:
     called: str = ""
     """Its name, with what tells it from one of the same name."""
     differs: Differs = NOT_AT_ALL
+    key: str = ""
+    """What it is known again by: several of a suite may have one name."""
 
 
 @dataclass(slots=True)
@@ -107,7 +109,8 @@ def grid(cells: Iterable[CaseRow], columns: Iterable[Column] = ()) -> Grid:
     told: dict[str, set[str]] = {}
     for cell in cells:
         found.setdefault(column_of(cell))
-        test = tests.setdefault(_test_key(cell), GridTest(cell.name, cell.suite))
+        key = _test_key(cell)
+        test = tests.get(key) or tests.setdefault(key, GridTest(cell.name, cell.suite, key=key))
         test.cells.setdefault(column_of(cell), cell)
         if cell.case is not None and cell.case.prompt and cell.case.variant:
             told.setdefault(cell.case.prompt, set()).add(cell.case.variant)

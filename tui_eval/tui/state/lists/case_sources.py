@@ -43,8 +43,8 @@ class SuiteCases:
         self._state = state
 
     def count(self) -> int:
-        """One for each case of the suites."""
-        return len(self._state.rows)
+        """One for each case of the suites in each column that it was asked in."""
+        return sum(len({(past.agent, past.model) for past in item.history}) or 1 for item in self._state.rows)
 
     def maker(self) -> Callable[[], list[CaseRow]]:
         """From the suites and their past."""

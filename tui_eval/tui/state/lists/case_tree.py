@@ -31,6 +31,8 @@ from tui_eval.tui.state.lists.telling_apart import (
 from tui_eval.tui.state.runs.run_view import NOT_RUN
 from tui_eval.tui.state.text.formatting import SEVERITY
 
+MOST_PROBLEMS = 20
+"""Problems of a file that stand above its cases: a key in each of twenty thousand cases would hide all of these."""
 LineKind = Literal["folder", "suite", "group", "test", "fold", "case", "problem"]
 SORTS = ("file", "outcome", "name", "duration", "age", "cost")
 GROUPINGS = ("file", "test", "agent", "cause")
@@ -570,7 +572,7 @@ class _Lines:
                     suite=suite,
                     above=parents,
                 )
-                for number, problem in enumerate(problems)
+                for number, problem in enumerate(some_problems(problems))
             ]
         self.tests(path, entries, depth + 1, parents, hidden=hidden, suite=suite)
 
@@ -753,3 +755,14 @@ def _folders(paths: set[str]) -> dict[str, tuple[str, ...]]:
         names = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
         chains[holder] = tuple(name for name in names if name in kept)
     return chains
+
+
+def some_problems(problems: Sequence[Problem]) -> Sequence[Problem]:
+    """Those that are shown of a file, errors before notes where not all are; the last says how many more there are."""
+    if len(problems) <= MOST_PROBLEMS:
+        return problems
+    ordered = sorted(problems, key=lambda one: one.level != "error")
+    first = ordered[MOST_PROBLEMS]
+    left = len(problems) - MOST_PROBLEMS
+    words = f"and {left:,} more: `tui-eval check` lists all"
+    return [*ordered[:MOST_PROBLEMS], Problem(first.path, 0, "", words, level=first.level)]
