@@ -424,14 +424,21 @@ async def test_what_the_record_has_not_of_a_trace_decides_nothing_anew(
           - {type: not-trajectory:tool-used, value: refund}
           - {type: javascript, value: "context.trace.spans.every(s => s.statusCode !== 2)"}
           - {type: contains, value: gone}
+          - {type: assert-set, assert: [{type: trace-error-spans, value: 0}, {type: contains, value: do}]}
       - vars: {q: long}
         assert:
           - {type: trajectory:tool-args-match, value: {name: s, args: {q: end}}}
           - {type: trace-span-count, value: {pattern: s, max: 4}}
+      - vars: {q: many}
+        assert:
+          - type: assert-set
+            threshold: 0.5
+            assert: [{type: trace-span-count, value: {pattern: s, max: 4}}, {type: contains, value: do}]
     """
     root = write(tests, bot)
-    (many, long), active = await run(root)
-    assert [verdict.passed for verdict in many.verdicts] == [False] * 5
+    (many, long, half), active = await run(root)
+    assert [verdict.passed for verdict in half.verdicts] == [True, False, True]
+    assert [verdict.passed for verdict in many.verdicts] == [False] * 7 + [True]
     assert [verdict.passed for verdict in long.verdicts] == [True, True]
     assert active.writer is not None
     text = (root / "promptfooconfig.yaml").read_text("utf-8")
@@ -442,8 +449,18 @@ async def test_what_the_record_has_not_of_a_trace_decides_nothing_anew(
         rescore, active.writer.folder, overrides=RunRequest(paths=[str(root)], trust=True)
     )
     await again.execute()
-    many, long = read(again)
-    assert [verdict.passed for verdict in many.verdicts] == [None, False, False, False, True]
+    many, long, half = read(again)
+    assert [verdict.passed for verdict in half.verdicts] == [None, None, True] and half.outcome == "error"
+    assert [verdict.passed for verdict in many.verdicts] == [
+        None,
+        False,
+        False,
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]
     assert many.verdicts[0].reason.endswith("only a part of the trace was kept; run the case")
     assert many.verdicts[1].reason.endswith("(kept: the record has a part of the trace)")
     assert [verdict.passed for verdict in long.verdicts] == [True, True], "its spans are all there"

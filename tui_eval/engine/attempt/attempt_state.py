@@ -81,17 +81,25 @@ def keep_undecided(judgement: Judgement, recorded: Attempt, masker: Masker, *, e
         return
     known = {_key(verdict, None): verdict for verdict in recorded.verdicts}
     changed = False
-    for index, verdict in enumerate(judgement.verdicts):
+    reasons: list[str] = []
+    for verdict in judgement.verdicts:
         why = traced(verdict) if traced is not None else ""
-        why = why or (_MASKED if turns and (verdict.turn is None or verdict.turn in turns) else "")
+        reasons.append(why or (_MASKED if turns and (verdict.turn is None or verdict.turn in turns) else ""))
+    undecided: set[int | None] = set()
+    # Members of a set stand behind it, and it rests on what each of them rests on.
+    for index, verdict in reversed([*enumerate(judgement.verdicts)]):
+        why = reasons[index]
         if not why:
             continue
+        if verdict.set is not None and verdict.set < index:
+            reasons[verdict.set] = reasons[verdict.set] or why
         hidden = edited and masker.value(verdict.expected) != verdict.expected
         before = None if hidden else known.get(_key(verdict, masker))
-        if before is None:
+        if before is None or (index in undecided and verdict.passed):
             if verdict.passed is not None and verdict.target.partition(".")[0] not in _NUMBERS:
                 verdict.passed, verdict.score = None, 0.0
                 verdict.reason = f"{verdict.type}: {_UNDECIDED[why]}"
+                undecided.add(verdict.set)
                 changed = True
         elif before.passed != verdict.passed:
             reason = re.sub(r" \(kept: the record [\w ]+\)$", "", before.reason) + f" (kept: {why})"
