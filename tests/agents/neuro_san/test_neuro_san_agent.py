@@ -476,3 +476,28 @@ async def test_a_type_beside_the_response_is_what_the_driver_goes_by(
         assert (reply.text or None) == (answered if reference else "the answer")
         assert bool(reply.sly_data) == (not reference or answered is not None)
     await it.close()
+
+
+@pytest.mark.parametrize("status", [502, 504])
+async def test_what_broke_off_behind_a_gateway_is_not_asked_again(
+    server: NeuroSanServer, status: int
+) -> None:
+    """The network may be at work still, and is paid for each time."""
+    server.plan.append(Planned(status=status))
+    with pytest.raises(AgentError, match=f"HTTP {status}"):
+        await talk(agent("neuro-san", url=server.url), "x")
+    assert len(server.requests) == 1
+
+
+async def test_each_request_keeps_the_pace_also_one_that_is_sent_again(server: NeuroSanServer) -> None:
+    server.plan.append(Planned(status=429, headers={"Retry-After": "0"}))
+    it = agent("neuro-san", url=server.url)
+    claimed: list[int] = []
+
+    async def claim() -> float:
+        claimed.append(len(server.requests))
+        return 0.0
+
+    it.pace.claimed = claim  # type: ignore[method-assign]
+    await talk(it, "x")
+    assert claimed == [0, 1] and it.keeps_pace

@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.base import (
+    Agent,
+    AgentError,
+    Capabilities,
+    Pace,
+    Request,
+    Services,
+    Session,
+    SessionContext,
+)
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.http_call import KEPT, HttpClient
 from tui_eval.agents.http.http_connections import place_of
@@ -26,7 +35,7 @@ from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
 from tui_eval.agents.neuro_san.neuro_san_worker import several
 from tui_eval.agents.neuro_san.sly_data import HELD_BACK
 from tui_eval.config.project import JUDGE_NETWORK, NEURO_SAN_URL, AgentSpec
-from tui_eval.events import Event, Exchanged, Finished, Note
+from tui_eval.events import Event, Exchanged, Finished, Held, Note
 from tui_eval.guard.text import clip
 from tui_eval.model import Entry, Exchange, Reply
 from tui_eval.scripting.script_host import ScriptError
@@ -110,15 +119,19 @@ class OverHttp:
 
 
 class Direct:
-    """The library, in its process."""
+    """The library, in its process, asked at a pace."""
 
-    def __init__(self, conversation: LibraryConversation) -> None:
+    def __init__(self, conversation: LibraryConversation, pace: Pace) -> None:
         self._conversation = conversation
+        self._pace = pace
 
     async def ask(
         self, network: str, body: dict[str, Any], headers: dict[str, str], reader: NeuroSanStream
     ) -> AsyncIterator[Event]:
         """As `OverHttp.ask`."""
+        if held := await self._pace.claimed():
+            yield Held(round(held, 3))
+            await asyncio.sleep(held)
         started, clock = time.time(), time.monotonic()
         kept: list[str] = []
         note = ""
@@ -193,6 +206,7 @@ class NeuroSanAgent(Agent):
     capabilities = Capabilities(
         tokens=True, tools=True, sly_data=True, structure=True, guardrails=False, finish_reason=False
     )
+    keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
@@ -200,10 +214,18 @@ class NeuroSanAgent(Agent):
         self.url = (options.text("url") or NEURO_SAN_URL).rstrip("/")
         self.network = options.text("network") or options.text("agent")
         self.headers = options.headers()
-        self.client = HttpClient(self.url, retries=spec.retries, retry_lost=False)
+        self.client = self._client(self.url)
         self._secure: HttpClient | None = None
         self._options = options
         self._library: Library | None = None
+
+    def _client(self, url: str) -> HttpClient:
+        """The connections to a server. What broke off in the middle, also behind a gateway (502, 504), was paid for: it is
+        not sent again."""
+        later = frozenset({429, 503})
+        return HttpClient(
+            url, retries=self.spec.retries, retry_status=later, retry_lost=False, pace=self.pace
+        )
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation over the connection that the case asks for.
@@ -237,12 +259,12 @@ class NeuroSanAgent(Agent):
                 await conversation.open()
             except ScriptError as error:
                 raise _not_run(network, one_line(str(error))) from None
-            return NeuroSanSession(self, context, Direct(conversation), network)
+            return NeuroSanSession(self, context, Direct(conversation, self.pace), network)
         self._check(network, context)
         url, client = self.url, self.client
         if context.connection == "https" and url.startswith("http:"):
             url = f"https:{url.removeprefix('http:')}"
-            self._secure = self._secure or HttpClient(url, retries=self.spec.retries, retry_lost=False)
+            self._secure = self._secure or self._client(url)
             client = self._secure
         url = f"{url}/api/v1/{quote(network)}/streaming_chat"
         return NeuroSanSession(self, context, OverHttp(client, url, context.connection == "direct"), network)
