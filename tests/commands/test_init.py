@@ -141,3 +141,11 @@ def test_what_is_no_agent_or_no_folder_is_said(cli: Cli, tmp_path: Path) -> None
     refused = cli("init", tmp_path / "file" / "below")
     assert refused.code == 4 and "cannot be written" in refused.err
     assert not (tmp_path / "tui_eval.yaml").exists()
+
+
+def test_a_link_that_leads_to_nothing_is_not_written_through(cli: Cli, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stranger").mkdir()
+    (tmp_path / "stranger" / "tui_eval.yaml").symlink_to("../new.yaml")
+    result = cli("init", "stranger")
+    assert result.code == 4 and "never overwrites" in result.err and not (tmp_path / "new.yaml").exists()

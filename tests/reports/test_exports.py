@@ -346,6 +346,30 @@ def test_two_that_write_one_file_leave_a_whole_one(
     assert not list(tmp_path.glob(".same*"))
 
 
+@pytest.mark.parametrize("name", ["report.md", "reports/new.md", "new.md"])
+def test_a_link_of_a_project_leads_to_nothing_outside_of_it(
+    reader: RunReader, tmp_path: Path, name: str
+) -> None:
+    """A stranger's folder with `report.md -> ../.bashrc` in it: the person's own file was written over."""
+    project, theirs = tmp_path / "project", tmp_path / "theirs"
+    for one in (project, project / "kept", theirs):
+        one.mkdir()
+    (project / "tui_eval.yaml").write_text("")
+    (theirs / "bashrc").write_text("precious")
+    (project / "report.md").symlink_to("../theirs/bashrc")
+    (project / "reports").symlink_to("../theirs")
+    (project / "new.md").symlink_to("../theirs/new.md")
+    (project / "inside.md").symlink_to("kept/inside.md")
+    for write in (check_writable, lambda path: export(reader, path)):
+        with pytest.raises(ExportError, match="a link that leaves the project is not written through"):
+            write(project / name)
+    assert [one.name for one in theirs.iterdir()] == ["bashrc"]
+    assert (theirs / "bashrc").read_text() == "precious"
+    export(reader, project / "inside.md")
+    export(reader, theirs / "new.md")
+    assert (project / "kept" / "inside.md").is_file() and (theirs / "new.md").is_file()
+
+
 def test_what_a_killed_process_left_of_a_file_goes_with_the_next(reader: RunReader, tmp_path: Path) -> None:
     left, held, other, new = (
         tmp_path / name

@@ -108,7 +108,7 @@ def _configured(folder: Path, agent: str | None) -> str:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    existing = [path for path in files if (folder / path).exists()]
+    existing = [path for path in files if os.path.lexists(folder / path)]  # a link to nothing leads out, too
     if existing:
         raise CommandError(
             f"{folder / existing[0]} exists; init never overwrites (remove it, or choose a folder)"

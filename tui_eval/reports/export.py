@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tui_eval import extensions
+from tui_eval.config.project import find_root
 from tui_eval.guard import private
 from tui_eval.guard.crash_report import leaves
 from tui_eval.guard.figures import dropped_figures
+from tui_eval.guard.paths import inside
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
@@ -93,6 +95,7 @@ def check_writable(path: Path) -> None:
     writer_for(path)
     try:
         target = _Target.of(path)
+        _stay_inside(path, target)
         if target.handle is not None or target.path.exists():
             if target.path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -142,6 +145,22 @@ class _Target(NamedTuple):
         handle = _opened(self.path) if self.handle is None else os.dup(self.handle)
         with open(handle, "wb") as stream, open(file, "rb") as written:
             shutil.copyfileobj(written, stream)
+
+
+def _stay_inside(path: Path, target: _Target) -> None:
+    """A project's folder can come from anywhere: a link in it, or in a folder of it, leads to no file outside of it.
+
+    Raises:
+        ExportError: it would.
+    """
+    if target.is_stream:
+        return
+    root, _ = find_root([path])
+    if Path(os.path.abspath(path)).is_relative_to(root) and not inside(root, target.path):
+        place = os.path.realpath(target.path)
+        raise ExportError(
+            f"{path}: a link that leaves the project is not written through; name {place} itself"
+        )
 
 
 def _opened(path: Path) -> int:
@@ -199,6 +218,7 @@ def export(reader: RunReader, path: Path) -> list[str]:
     with contextlib.ExitStack() as left:
         try:
             target = _Target.of(path)
+            _stay_inside(path, target)
             folder = target.path.parent
             if target.is_stream:
                 folder = Path(left.enter_context(tempfile.TemporaryDirectory(prefix="tui-eval-")))
