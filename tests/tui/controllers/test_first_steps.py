@@ -167,6 +167,19 @@ async def test_the_file_that_takes_an_entry_is_as_closed_as_before_and_a_link_st
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
+async def test_no_entry_is_written_through_a_link_that_leaves_the_project(
+    asking: Asking, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file, theirs = asking.alone.root / "tui_eval.yaml", tmp_path_factory.mktemp("theirs") / "config"
+    theirs.write_text("precious: true\n")
+    file.unlink()
+    file.symlink_to(theirs)
+    asking.then()
+    await asking.alone.answer({"type": "echo"})
+    assert theirs.read_text() == "precious: true\n" and file.is_symlink()
+    assert "a link that leaves the project" in asking.alone.said and not asking.gone_on
+
+
 async def test_where_there_is_no_configuration_yet_one_is_begun(asking: Asking) -> None:
     (asking.alone.root / "tui_eval.yaml").unlink()
     await asking.alone.read()

@@ -22,6 +22,7 @@ from tui_eval.config.project import CONFIG_NAME, rule_for
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import FirstSuite, format_of, offered
 from tui_eval.formats.format import UNNAMED_AGENT
+from tui_eval.guard.paths import leads_out
 from tui_eval.guard.trust_store import state_home
 from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.run_folders import Store, StoreError
@@ -349,6 +350,11 @@ class AskAgent:
             if entry is None:
                 self._core.notices.say(
                     f"nothing was run: no agent {name} (the next r runs without it, E edits {file.name})"
+                )
+                return
+            if leads_out(self._core.state.root, file):  # as it was not read through it
+                self._core.notices.problem(
+                    f"{file.name} is a link that leaves the project: add the agent there with E"
                 )
                 return
             try:
