@@ -16,7 +16,7 @@ from tui_eval.model import Assertion, Case, Evidence
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.case.case_details import assertion_text, describe, describe_entry, entry_head
 from tui_eval.tui.state.lists.case_entry import CaseRow, extent_of, reason_in_line, reason_in_pane
-from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
+from tui_eval.tui.state.lists.case_tree import Tree, TreeLine, View, build
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import wait_words
 from tui_eval.tui.state.text.formatting import Symbols
@@ -111,6 +111,19 @@ def test_what_failed_alike_is_one_reason_with_some_of_its_names():
         "✗ 2 × c", "  case 10", "  case 11",
         "✗ case 0", "  b",
     ]  # fmt: skip
+
+
+def test_what_failed_alike_is_called_as_in_the_list_by_cause_and_in_runs():
+    """It said `2 × lacks "a"`, where these say what all of them lack and have."""
+    entries = [
+        CaseRow(f"k{n}", f"k{n}", f"case {n}", "s", "nao", "failed", cause=f'{cause} > 6 s; has "b"', alike="latency > 6 s")
+        for n, cause in enumerate(("7 s", "9 s"))
+    ]  # fmt: skip
+    folder = TreeLine("folder", "s/", 0, "s/", path="s", counts=Counter(failed=2))
+    told = [text for _, text in describe(folder, Symbols(), 0.0, lambda: entries)]
+    assert '✗ 2 × 7–9 s > 6 s; has "b"' in told
+    (group, *_) = build(entries, [], View(grouping="cause")).lines
+    assert group.name == '2 × 7–9 s > 6 s; has "b"'
 
 
 def test_many_failures_are_named_in_part():

@@ -17,7 +17,7 @@ from tui_eval.model import Assertion, Case, Suite
 from tui_eval.tui.state.case.case_history import note_words
 from tui_eval.tui.state.case.prompt_view import messages_in
 from tui_eval.tui.state.lists.case_entry import CaseRow, reason_in_line, reason_in_pane
-from tui_eval.tui.state.lists.case_tree import TreeLine, common_cause
+from tui_eval.tui.state.lists.case_tree import TreeLine, common_cause, shared_reason
 from tui_eval.tui.state.runs.run_view import NOT_RUN
 from tui_eval.tui.state.text import formatting
 
@@ -212,7 +212,7 @@ def _failing(
             reason = reason_in_line(alike[0].cause, alike[0].message)
             shown += [("dim", f"  {_in_line(reason)}")] if reason else []
             continue
-        shown.append((style, f"{glyph} {len(alike):,} × {_in_line(reason)}"))
+        shown.append((style, f"{glyph} {len(alike):,} × {_in_line(shared_reason(alike) or reason)}"))
         first = alike[: ALIKE_LIMIT if len(alike) > ALIKE_LIMIT + 1 else len(alike)]
         shown += [("dim", f"  {_called(entry, symbols)}") for entry in first]
         if len(alike) > len(first):

@@ -377,7 +377,7 @@ def summary_row(line: TreeLine) -> CaseRow:
         edited=sum(one.edited for one in members),
         started_at=None,
         ends_at=None,
-        cause=(_shared_reason(same) if len(reasons) == 1 else f"{len(reasons)} reasons")
+        cause=(shared_reason(same) if len(reasons) == 1 else f"{len(reasons)} reasons")
         if line.folded
         else "",
         message=worst.message if line.folded else "",
@@ -386,7 +386,7 @@ def summary_row(line: TreeLine) -> CaseRow:
     )
 
 
-def _shared_reason(rows: Sequence[CaseRow]) -> str:
+def shared_reason(rows: Sequence[CaseRow]) -> str:
     """Why rows that failed alike do not pass: in the words that all of them say, else in those that leave out in what
     they differ."""
     return causes.shared([one.cause for one in rows]) or common_cause(rows[0])
@@ -480,7 +480,7 @@ class _Lines:
                 continue
             label = name or "no agent"
             if view.grouping == "cause":
-                label = f"{len(members):,} × {_shared_reason(members)}"
+                label = f"{len(members):,} × {shared_reason(members)}"
             line = TreeLine("group", f"{view.grouping}\n{name}", 0, label, members=members)
             line.folded = view.is_folded(line.key, False)
             self.lines.append(line)
