@@ -392,3 +392,15 @@ async def test_an_answer_whose_headers_cannot_be_read_is_not_asked_for_again(
             assert said and said in str(failed)
         await client.close()
     assert len(asked) == 1  # it was answered, and so it was paid for
+
+
+async def test_a_file_of_authorities_that_cannot_be_read_is_what_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was `no connection` to the server, whose name stood there, four times."""
+    for file, why in (("/no/such/file", "No such file"), (__file__, "it has no certificate")):
+        monkeypatch.setenv("SSL_CERT_FILE", file)
+        client = HttpClient("https://127.0.0.1:9/chat")
+        with pytest.raises(AgentError, match=f"^SSL_CERT_FILE: {file} cannot be read: {why}"):
+            await client.call("GET", "https://127.0.0.1:9/chat").whole()
+        await client.close()

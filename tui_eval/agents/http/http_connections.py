@@ -216,10 +216,19 @@ def _basic(user: str, password: str) -> str:
 
 def usual_authorities() -> ssl.SSLContext:
     """A context that trusts the authorities which the environment names (`SSL_CERT_FILE`, `SSL_CERT_DIR`), else the
-    usual ones."""
+    usual ones.
+
+    Raises:
+        AgentError: the file that it names has none: no server is to blame for that.
+    """
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if file or folder:
-        return ssl.create_default_context(cafile=file or None, capath=None if file else folder)
+        try:
+            return ssl.create_default_context(cafile=file or None, capath=None if file else folder)
+        except OSError as error:
+            why = "it has no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+            said = f"SSL_CERT_FILE: {one_line(file or '')} cannot be read: {why}"
+            raise AgentError(said, code="bad-setting", said=said) from None
     import certifi
 
     return ssl.create_default_context(cafile=certifi.where())
