@@ -707,3 +707,39 @@ def test_a_case_of_a_results_file_that_was_never_asked_has_no_answer(
         again = cli("rescore", file)
         assert again.code == 1 and "there is no recorded answer to judge" in again.out, again.err
         assert "1 passed, 0 failed, 1 error" in again.out
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("rules", "given", "outcome"),
+    [
+        ("{}", [1, 2], "passed"),
+        ("{}", [1, 3], "failed"),
+        ("{ordered: true}", [2, 1], "failed"),
+        ("{ordered: true}", [1, 2], "passed"),
+        ("{atol: 1}", [1, 3], "passed"),
+    ],
+)
+def test_rows_are_judged_by_the_expected_query_of_a_results_file_alone(
+    cli: Cli,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+    rules: str,
+    given: list[int],
+    outcome: str,
+) -> None:
+    """Away from its suites what it said was expected (`2 rows`) was the case's query, and wrong."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with _Verified() as backend:
+        rows = [{"n": n} for n in given]
+        suite = _nao_answers(project, backend, "select n from numbers where n <= 2 order by n", rows)
+        with (project / suite).open("a") as file:
+            file.write(f"comparison: {rules}\n")
+        assert cli("run", suite, "-o", "r.json", "-o", "r.promptfoo.json").code == (outcome == "failed")
+    from_elsewhere("r.json", "r.promptfoo.json")
+    (project / suite).unlink()
+    for file in ("r.json", "r.promptfoo.json"):
+        again = cli("rescore", file, "-o", "again.json")
+        (judged,) = json.loads((project / "again.json").read_text())["results"]
+        assert judged["outcome"] == outcome, (file, judged["message"], again.out)

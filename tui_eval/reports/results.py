@@ -503,6 +503,8 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     }
     if data and (cut := _rows_cut(data)) is not None:
         details["truncated"] = cut
+    if details["reference_sql"] is not None:
+        details["rules"] = case.comparison or {}  # without its case it is judged by these
     if data and (not_finite := data.settings.get("not_finite")):
         details["not_finite"] = not_finite
     if attempt.error is not None and attempt.response_text and _unanswered(attempt):

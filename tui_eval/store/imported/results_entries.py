@@ -190,9 +190,14 @@ def _case(entry: dict[str, Any]) -> Case:
         turn = _place(item.get("turn"))
         if item.get("kind") == "user" and turn and turn not in turns:
             turns[turn] = Turn(text=_text(item.get("text")))
+    rules = details.get("rules")  # which files of before did not say
+    if isinstance(rules, dict):
+        case.comparison = rules or None
     for item in _list(entry.get("assertions")):
+        # What a verdict on rows expected is how many there were
+        query = item.get("type") == "sql" and isinstance(rules, dict) and details.get("reference_sql")
         assertion = Assertion(
-            _text(item.get("type")), item.get("expected"), _text(item.get("target")) or "text",
+            _text(item.get("type")), query or item.get("expected"), _text(item.get("target")) or "text",
             turn=_place(item.get("turn")),
         )  # fmt: skip
         place = turns.get(assertion.turn or 0)
