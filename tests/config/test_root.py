@@ -263,3 +263,25 @@ def test_another_persons_store_is_none_to_look_into() -> None:
                 code = 0 if found != root / ".tui-eval" and not config.kept_by_link(root) else 2
             os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to somebody else")
+@pytest.mark.parametrize("name", ["tui_eval.yaml", "nao_config.yaml", ".git"])
+def test_what_another_user_put_into_a_folder_for_all_says_nothing_of_those_below(
+    tmp_path: Path, elsewhere: Path, name: str
+) -> None:
+    """`/tmp/tui_eval.yaml` of a neighbour named the agents that a project in `/tmp/mine` asked."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (tmp_path / name).write_text("project_name: x\n" if name == "nao_config.yaml" else "")
+    os.chown(tmp_path / name, 12345, 12345)
+
+    def known() -> bool:
+        found = config.load([mine / "s.yaml"])
+        return found.root == tmp_path or found.nao is not None
+
+    assert known()  # of somebody who shares the folder with the person
+    tmp_path.chmod(0o1777)
+    assert not known()
+    os.chown(tmp_path / name, 0, 0)
+    assert known()

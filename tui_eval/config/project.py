@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -88,12 +89,23 @@ def find_root(
         return file.parent, file
     start = common_folder(paths)
     for folder in (start, *start.parents):
-        if os.path.isfile(folder / CONFIG_NAME):
+        if os.path.isfile(folder / CONFIG_NAME) and (folder == start or not _anybodys(folder / CONFIG_NAME)):
             return folder, folder / CONFIG_NAME
     for folder in (start, *start.parents):
-        if os.path.exists(folder / ".git"):
+        if os.path.exists(folder / ".git") and (folder == start or not _anybodys(folder / ".git")):
             return folder, None
     return Path.cwd(), None
+
+
+def _anybodys(file: Path) -> bool:
+    """Whether somebody else has put a file into a folder that all may write (`/tmp`): it says nothing of what is below."""
+    try:
+        return bool(os.stat(file.parent).st_mode & stat.S_IWOTH) and os.lstat(file).st_uid not in (
+            os.geteuid(),
+            0,
+        )
+    except OSError:
+        return True
 
 
 def common_folder(paths: Sequence[str | Path]) -> Path:
@@ -146,6 +158,8 @@ def _nao_project(start: Path, root: Path) -> tuple[NaoProject | None, list[Probl
         if below and not folder.is_relative_to(root):
             break
         file = folder / NAO_CONFIG_NAME
+        if folder != start and os.path.lexists(file) and _anybodys(file):
+            continue
         if leads_out(root if below else folder, file):
             what = "a link that leaves the project is not followed"
             return None, [Problem(os.path.relpath(file, root), 0, "", what, "put the file itself there")]
