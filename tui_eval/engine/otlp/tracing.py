@@ -293,6 +293,7 @@ class Tracer:
             spans=[*received, *self._own],
             problem="" if received else self._why_nothing(),
             note=f"{left_out} more spans arrived than are looked at" if left_out else "",
+            cut="spans" if left_out else "",
             command_tools=list(self.settings.command_tools),
         )
 
@@ -322,7 +323,7 @@ class Tracer:
         more = len(trace.spans) - len(spans)
         note = f"{more} of {len(trace.spans)} spans are not kept" if more else ""
         note = "; ".join(filter(None, (trace.note, note)))
-        cut = "spans" if more or self._arriving.left_out else "texts" if any(map(_long, trace.spans)) else ""
+        cut = "spans" if more or trace.cut else "texts" if any(map(_long, trace.spans)) else ""
         return msgspec.structs.replace(trace, spans=spans, note=note, cut=cut)
 
     def masker(self) -> Masker:

@@ -59,13 +59,25 @@ def trace_of(evidence: JudgeInput) -> Trace | None:
     return received
 
 
+def _whole(call: AssertionCall) -> Trace | None:
+    """The same, for what is judged on its spans.
+
+    Raises:
+        CannotJudge: it lacks some, and any of these may be the one that is looked for.
+    """
+    trace = trace_of(call.evidence)
+    if trace is not None and trace.cut == "spans" and not call.evidence.reference:
+        raise CannotJudge(f"only a part of the trace is known: {trace.note}", "not-reported")
+    return trace
+
+
 def source_for_steps(call: AssertionCall) -> Source:
     """The spans that a trajectory is made of.
 
     Raises:
         CannotJudge: nothing is known of the steps that the agent took.
     """
-    evidence, trace = call.evidence, trace_of(call.evidence)
+    evidence, trace = call.evidence, _whole(call)
     reported = [] if evidence.reference else from_transcript(evidence.transcript)
     calls = any(entry.kind == "tool_call" for entry in evidence.transcript)
     if trace is not None and not (trace.problem and not evidence.reference):
@@ -86,7 +98,7 @@ def source_for_spans(call: AssertionCall, pattern: str) -> Source:
         CannotJudge: there is no trace, and neither our own span of the request nor a call that the agent
             reported fits.
     """
-    evidence, trace = call.evidence, trace_of(call.evidence)
+    evidence, trace = call.evidence, _whole(call)
     if trace is not None:
         found = [span for span in trace.spans if matches(pattern, span.name)]
         if found or evidence.reference or not trace.problem:
