@@ -165,8 +165,10 @@ def _text(result: RunComparison) -> str:
 
 
 def _usual(result: RunComparison) -> str:
+    latency = result.usual.latency
+    short = latency is not None and min(latency) < 1000
     parts: list[tuple[Pair | None, str, str, float]] = [
-        (result.usual.latency, ".2f", " s", 1000.0),
+        (latency, ".3f" if short else ".2f", " s", 1000.0),
         (result.usual.tokens, ",.0f", " tokens", 1.0),
         (result.usual.cost, ".4f", " USD", 1.0),
     ]

@@ -289,7 +289,10 @@ def test_a_run_that_was_cut_off_says_how_much_is_left():
     one = run(3, state="interrupted", passed=8, failed=2)
     cut_off = RunLine(msgspec.structs.replace(one.run, total=40, cancelled=5))
     text = "\n".join(plain(row.line) for row in detail_rows(cut_off, None, [], 78))
-    assert "25 of 40 attempts not run" in text
+    assert "25 of 40 attempts not run" in text and "8 of 10 attempts passed" in text
+    assert "5 of 40 attempts cancelled" in text, (
+        "else it seems to be another run than the one whose table says 8 of 15"
+    )
 
 
 def test_plots_are_of_runs_of_the_same_suites_and_of_an_attempt():

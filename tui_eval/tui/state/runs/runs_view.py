@@ -159,6 +159,8 @@ def _head(one: RunLine, facts: RunFacts | None, width: int, ours: Collection[str
         lines.append((Span(f"stepped through turn by turn{by_hand}", "note"),))
     elif run.never_ran:
         lines.append((Span(f"{run.never_ran:,} of {run.total:,} attempts not run", "note"),))
+    if run.cancelled:
+        lines.append((Span(f"{run.cancelled:,} of {run.total:,} attempts cancelled", "note"),))
     tokens = f"{one.tokens:,} tokens" if one.tokens is not None else ""
     usage = [formatting.cost(run.cost), tokens, cached_of(run.cached, run.saved)]
     usage.append(judges_of(run.judge_tokens, run.judge_cost, run.judge_cached, run.judge_saved))
