@@ -6,6 +6,8 @@ import asyncio
 import atexit
 import functools
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt, Reply, Verdict
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import explained
-from tui_eval.tui.state.text.lines import text_lines
+from tui_eval.tui.state.text.lines import Line, text_lines
 from tui_eval.tui.state.text.markdown_lines import markdown_lines
 
 
@@ -245,3 +247,23 @@ def test_numbers_are_looked_for_as_the_judge_prints_them():
     assert all(
         "stands there" in line for line in said(explained(verdict, attempt_of(text, verdict))) if "✓" in line
     )
+
+
+def test_of_a_long_reply_no_more_is_made_than_is_asked_for() -> None:
+    """A reply of 5 MB, of which forty lines are shown: all 260,000 were made, and the app stood still for a second."""
+    text = "a line of words\n" * 40_000 + "a refund is due\n" + "a line of words\n" * 40_000
+    verdicts = [
+        Verdict("not-contains", False, expected="refund"),
+        Verdict("contains", False, expected="apology"),
+    ]
+    attempt, made = attempt_of(text, *verdicts), 0
+
+    def counted() -> Iterator[Line]:
+        nonlocal made
+        for line in text_lines(text):
+            made += 1
+            yield line
+
+    marked = Expectations(verdicts, attempt).mark(counted())
+    assert said(list(islice(marked, 40))) and made < 20_000
+    assert styled(list(marked), "hit-forbidden") == ["refund"] and made == 80_002

@@ -12,6 +12,7 @@ from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from tui_eval.model import Attempt, Case, Evidence, Verdict
+from tui_eval.tui.state.text.blocks import CLIP, SEARCHED
 from tui_eval.tui.state.text.lines import Line, Mark, marked, one_line, plain
 from tui_eval.tui.state.text.meaning import same_meaning
 from tui_eval.tui.state.text.text_difference import NearMiss, near_miss
@@ -156,11 +157,20 @@ class Expectations:
         return bool(self._found or self._missing)
 
     def mark(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """The lines with found texts marked, and the nearest thing to one that is nowhere."""
+        """The lines with found texts marked, and the nearest thing to one that is nowhere. Of a long reply those that are
+        shown at first are made by themselves: of megabytes mostly no others are asked for, and the app waits for them."""
         if not self:
             yield from lines
             return
-        lines = list(lines)
+        left = iter(lines)
+        first = list(_up_to(left, 2 * CLIP))
+        yield from self._marked(first)
+        more = list(_up_to(left, SEARCHED))
+        if more:
+            yield from islice(self._marked([*first, *more]), len(first), None)
+        yield from left  # neither shown nor searched
+
+    def _marked(self, lines: list[Line]) -> Iterator[Line]:
         texts = [plain(line) for line in lines]
         marks = self._nearest(texts)
         whole = "\n".join(texts)
@@ -215,3 +225,12 @@ class Expectations:
                 found.append(Mark(miss.start, miss.end, "hit-near"))
                 found.extend(Mark(miss.start + a, miss.start + b, "added") for a, b in miss.found_marks)
         return near
+
+
+def _up_to(lines: Iterator[Line], room: int) -> Iterator[Line]:
+    """Lines until they have so many characters."""
+    for line in lines:
+        yield line
+        room -= len(plain(line)) + 1
+        if room < 0:
+            return
