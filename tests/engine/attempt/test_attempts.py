@@ -108,6 +108,20 @@ async def test_an_answer_that_was_cut_off_says_so(
     assert notes == [f"the answer was cut off at a limit of its length (finish reason {finish})"] * noted
 
 
+async def test_an_answer_with_bytes_that_are_no_text_says_so(project: Callable[..., Path]) -> None:
+    """It is judged, and what should not be there is not found in them: `Grüße` in an encoding that nobody named."""
+    root = project(
+        suite="agent: helper\ntest_cases:\n  - {name: one, input: hi, expected: {should_not_contain: [Grüße]}}\n",
+        config="agents:\n  helper: {type: command, command: [printf, 'Gr\\374\\337e']}\n",
+    )
+    _, reader = await go(root, trust=True)
+    attempt = only(reader)
+    (note,) = [entry.text for entry in attempt.transcript if entry.kind == "note"]
+    assert attempt.replies[0].text == "Gr\ufffd\ufffde" and note.startswith(
+        "some bytes of the answer are no text"
+    )
+
+
 @pytest.mark.real
 async def test_a_function_of_a_package(project: Callable[..., Path]) -> None:
     root = project(

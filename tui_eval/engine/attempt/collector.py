@@ -21,6 +21,9 @@ from tui_eval.store.encoding import encode_json
 from tui_eval.store.schema import FOR_PERSON
 
 CUT_OFF = "the answer was cut off at a limit of its length"
+UNREADABLE = (
+    "some bytes of the answer are no text and stand there as �: what must not be said may be among them"
+)
 _PRINTED = 100_000  # characters kept of what people's code prints during one attempt
 _LIVE_VALUE = 2000  # characters of arguments or a result shown live; all of it is in the transcript
 _OF_TRIES = (events.Retrying, events.Exchanged)
@@ -361,6 +364,9 @@ class Collector:
             # It is judged: what was to be found may be there. What must not be there could have come after the cut.
             self._add("note", text=f"{CUT_OFF} (finish reason {reply.finish_reason})")
             self._show("note", CUT_OFF)
+        if "�" in reply.text:
+            self._add("note", text=UNREADABLE)
+            self._show("note", UNREADABLE)
         if reply.cached or self._usage.get(reply.turn) != (reply.usage, reply.cost):  # else it was reported
             self._whole = None
             self._progress()
