@@ -292,14 +292,14 @@ class RunContext(Hosts):
     def judge(self, name: str | None, job: Job | None = None) -> tuple[AskJudge | None, str | None]:
         """A callable that asks the judge called `name` (None: the configured one), and its name;
         (None, None) where none is configured. `job` is what it judges."""
-        spec = self._judge_spec(name)
+        spec = self.judge_spec(name)
         if spec is None:
             return None, None
         return lambda system, prompt, schema: self._ask(spec, system, prompt, schema, job), spec.name
 
     def judge_fault(self, job: Job) -> str:
         """Why the judge of a job cannot be asked at all, in one line; empty: nothing is known."""
-        spec = self._judge_spec(job.judge) or grader_choice.default_of(job, self.config)
+        spec = self.judge_spec(job.judge) or grader_choice.default_of(job, self.config)
         try:
             if spec is not None:
                 self.agent(spec)
@@ -336,14 +336,11 @@ class RunContext(Hosts):
 
     def judge_is_network(self, name: str | None) -> bool:
         """Whether that judge is an agent network, with instructions of its own."""
-        spec = self._judge_spec(name)
+        spec = self.judge_spec(name)
         return spec is not None and spec.type == "neuro-san"
 
     def judge_spec(self, name: str | None) -> AgentSpec | None:
         """The agent that judges; None where none is configured."""
-        return self._judge_spec(name)
-
-    def _judge_spec(self, name: str | None) -> AgentSpec | None:
         return grader_choice.judge_of(name, self.config, self.typed_judge)
 
     def judge_for(self, provider: Any, job: Job) -> AskJudge | None:
@@ -391,7 +388,7 @@ class RunContext(Hosts):
                 entry = provider if isinstance(provider, dict) else {"id": provider}
                 spec = agents.for_embeddings(entry, self.config, self.config.root)
             else:
-                spec = self._judge_spec(judge) or agents.default_embeddings(env, self.config)
+                spec = self.judge_spec(judge) or agents.default_embeddings(env, self.config)
             agent = self.agent(spec) if spec is not None else None
             if not isinstance(agent, OpenAIAgent):
                 raise CannotJudge(

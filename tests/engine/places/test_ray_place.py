@@ -687,6 +687,30 @@ async def test_what_is_said_once_of_a_run_is_said_where_the_person_waits(
         assert said == ["loading the agent"]
 
 
+async def test_a_judge_that_is_typed_as_a_file_is_the_one_below_the_persons_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--judge judge.py:answer`: workers looked for it below their own folder."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "judge.py").write_text("def answer(message):\n    return ''\n")
+    (tmp_path / "promptfooconfig.yaml").write_text(_JUDGED)
+    (tmp_path / "tui_eval.yaml").write_text("run: {files: shared}\n")
+    monkeypatch.setattr(ray_place, "check_ray", lambda address: None)  # which need not be installed
+    monkeypatch.chdir(tmp_path / "here")
+    request = RunRequest(paths=[".."], judge="judge.py:answer", trust=True, on="10.0.0.4:6379")
+    run = prepare(request)
+    place = run.runner.place
+    assert isinstance(place, RayPlace) and run.writer is not None
+    start: WorkerStart = pickle.loads(pickle.dumps(place._start()))
+    run.writer.close()
+    monkeypatch.chdir(tmp_path)
+    context = FarContext(start.config, start.trust, EventLog(tmp_path), {})
+    context.typed_judge, context.judge_typed = start.judge, start.typed_judge
+    spec = context.judge_spec("judge.py:answer")
+    assert spec is not None and spec.base == str(tmp_path / "here")
+    await context.close()
+
+
 async def test_a_worker_passes_on_what_is_said_once(tmp_path: Path) -> None:
     log = EventLog(tmp_path)
     context = FarContext(Config(root=tmp_path), Trust(True), log, {})

@@ -250,9 +250,8 @@ class RayPlace:
         # Of a folder that machines share each has the run's own, too, where that is kept in it; of a copy none.
         folder = self._writer.folder
         mark = str(folder) if self._shared and self._address and folder.is_relative_to(config.root) else ""
-        return WorkerStart(
-            config, context.trust, context.run_id, context.typed_judge, environ, self._shared, mark
-        )
+        typed = context.judge_spec(name) if (name := context.typed_judge) else None
+        return WorkerStart(config, context.trust, context.run_id, name, environ, self._shared, mark, typed)
 
     def _send(self, message: messages.FromEngine) -> None:
         pipe = self._process.stdin if self._process is not None else None

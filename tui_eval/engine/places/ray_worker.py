@@ -47,7 +47,8 @@ from tui_eval.store.writer import Packed
 
 class WorkerStart(msgspec.Struct):
     """What a worker is begun with. `environ` are the variables of the engine's environment that are not its machine's,
-    `shared` says that the project's root is the same folder here, `mark` (empty: none) what is there only where that is so."""
+    `shared` says that the project's root is the same folder here, `mark` (empty: none) what is there only where that is so.
+    `judge` is the one that was typed, and `typed_judge` what that is where the person is."""
 
     config: Config
     trust: Trust
@@ -56,6 +57,7 @@ class WorkerStart(msgspec.Struct):
     environ: dict[str, str]
     shared: bool
     mark: str = ""
+    typed_judge: AgentSpec | None = None
 
 
 _OF_THE_MACHINE = frozenset(
@@ -300,6 +302,13 @@ class FarContext(RunContext):
         super().__init__(config, trust)
         self._log, self._waiting = log, waiting
         self._passed_on: set[tuple[str, str]] = set()
+        self.judge_typed: AgentSpec | None = None
+        """What `typed_judge` names: a file there is not below the folder of this process."""
+
+    def judge_spec(self, name: str | None) -> AgentSpec | None:
+        """See `RunContext`."""
+        known = self.judge_typed if name == self.typed_judge else None
+        return known or super().judge_spec(name)
 
     def tell_once(self, line: str) -> None:
         """See `RunContext`."""
@@ -528,6 +537,9 @@ class RayWorker:
         self._context.memory = FarMemory(self._handed_on)
         self._context.run_id = given.run_id
         self._context.typed_judge = given.judge
+        self._context.judge_typed = (
+            moved(given.typed_judge, *self._roots) if self._roots else given.typed_judge
+        )
         for spec in (*config.agents.values(), config.judge):
             self._keep_pace(spec)
         return is_here
