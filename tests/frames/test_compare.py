@@ -139,10 +139,49 @@ def test_a_number_is_itself_under_all_settings(settings: dict[str, Any], text: s
         assert found.passed, found.text
 
 
-def test_a_decimal_may_differ_by_all_of_the_tolerance() -> None:
-    settings = ComparisonSettings(atol=0.3, rtol=0)
-    assert compare(rows("1.3"), rows(Decimal("1.0")), settings).passed
-    assert not compare(rows("1.4"), rows(Decimal("1.0")), settings).passed
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("-0.9777181687807142", {"rtol": 0, "atol": 0}),
+        ("7.8711388141e-20", {"rtol": 0, "atol": 0}),
+        ("90071992547409.94", {"rtol": 0, "atol": 0}),
+        ("-90544035764610.19", {"rtol": 0}),
+        ("93560595274973.75", {"decimals": 2, "rtol": 0, "atol": 0}),
+        ("-535311425773074.44", {"rtol": 0, "atol": 0.05}),
+    ],
+)
+def test_a_number_of_many_digits_is_itself(text: str, settings: dict[str, Any]) -> None:
+    """As a float it was rounded twice, or its digits were those that it has in binary."""
+    for expected in (Decimal(text), float(text)):
+        for given in (float(text), format(Decimal(text), "f"), Decimal(text)):
+            found = compare(rows(given), rows(expected), ComparisonSettings(**settings))
+            assert found.passed, (expected, given, found.text)
+    assert not compare(rows(Decimal(text) * 2), rows(float(text)), ComparisonSettings(rtol=0, atol=0)).passed
+
+
+@pytest.mark.parametrize("given", [float, str, Decimal], ids=["float", "text", "decimal"])
+@pytest.mark.parametrize("kind", [float, Decimal], ids=["float", "decimal"])
+@pytest.mark.parametrize(
+    ("expected", "actual", "beyond", "settings"),
+    [
+        ("1.0", "1.3", "1.30001", {"atol": 0.3, "rtol": 0}),
+        ("0.35", "0.36", "0.37", {"decimals": 2, "atol": 0.01, "rtol": 0}),
+        ("9.41", "9.4", "9.39", {"decimals": 2, "atol": 0.01, "rtol": 0}),
+        ("60923960888.52", "60923960888.51", "60923960888.5", {"atol": 0.01, "rtol": 0}),
+        ("100.5", "129.645", "129.646", {"atol": 0, "rtol": 0.29}),
+        ("1000000000.5", "1000000000.5", "1000000000.5000001", {"rtol": 0}),
+    ],
+)
+def test_a_number_may_differ_by_all_of_the_tolerance(
+    expected: str, actual: str, beyond: str, settings: dict[str, Any], kind: Any, given: Any
+) -> None:
+    """`off by 0.3, allowed 0.3` was red: a float of 1.3 is a little more than 0.3 above 1."""
+    for more in ([], [7.0, 7.5]):  # one row, and several
+        others = [str(one) for one in more]
+        wanted = rows(*map(kind, [expected, *others]))
+        assert compare(rows(*map(given, [*others, actual])), wanted, ComparisonSettings(**settings)).passed
+        found = compare(rows(*map(given, [*others, beyond])), wanted, ComparisonSettings(**settings))
+        assert not found.passed
 
 
 def test_integers_beside_floats_of_the_answer_stay_exact() -> None:

@@ -110,6 +110,16 @@ def test_the_reference_compares_intervals_as_nao_sends_them(given: str) -> None:
         assert found.message == message, found.text
 
 
+def test_the_reference_compares_bytes_as_nao_sends_them() -> None:
+    expected = [{"b": "M\\xC3\\xBCller"}, {"b": "\\x00\\xFF"}]
+    for given in (["Müller", "\\x00\\xFF"], ["M\\xC3\\xBCller", "\\x00\\xFF"]):
+        actual = [{"b": one} for one in given]
+        found = nao_reference.compare(actual, expected, None, ["b"], types={"b": "BLOB"})
+        assert found.message == "match", found.text
+    found = nao_reference.compare([{"b": "Muller"}], expected[:1], None, ["b"], types={"b": "BLOB"})
+    assert found.message == "values differ"
+
+
 def test_a_moment_is_a_date_a_timestamp_or_a_time_of_day() -> None:
     assert [moment(text) for text in ("2024-01-05", "08:00", "08:00:00.10", "noon")] == [
         "2024-01-05T00:00:00",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tui_eval.frames.pairs import ColumnPair, pair_same
+from tui_eval.frames.pairs import MOST_NOISE, ColumnPair, pair_same
 
 # -- A perfect matching among rows that are alike: small groups, alike rows taken together.
 
@@ -317,7 +317,7 @@ def _split(table: pl.DataFrame, tolerant: list[ColumnPair]) -> pl.DataFrame:
         before = value.shift()
         gap = (value - before).cast(pl.Float64) / scale
         size = pl.max_horizontal(value.abs(), before.abs()).cast(pl.Float64) / scale
-        wide = (gap > (one.atol + one.rtol * size) * (1 + 1e-9)).fill_null(False)
+        wide = (gap > (one.atol + one.rtol * size) * (1 + 2 * MOST_NOISE)).fill_null(False)
         new = (pl.col("group") != pl.col("group").shift()).fill_null(True) | wide
         table = table.with_columns(new.cum_sum().cast(pl.UInt64).alias("group"))
         found = int(table.get_column("group").max() or 0)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from typing import Any
 from tui_eval.frames.compare import FrameComparison
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.numbers import reference_value
-from tui_eval.frames.value_texts import nested_text, period
+from tui_eval.frames.value_texts import nested_text, period, text_of_bytes
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
@@ -43,13 +43,14 @@ def compare(
     Defaults are the reference's: rtol 1e-5, atol 1e-8, two decimals.
 
     Args:
-        types: DuckDB's types of the expected columns: lists, objects and intervals among them, which come as its text,
+        types: DuckDB's types of the expected columns: lists, objects, intervals and bytes among them, which come as its text,
             are what nao is sent.
     """
     try:
         for name, kind in (types or {}).items():
-            if kind.upper() == "INTERVAL":
-                expected, actual = _sent(expected, name) or [], _sent(actual, name)
+            if kind.upper() in ("INTERVAL", "BLOB"):
+                sent = _as_sent(kind.upper(), expected, actual or (), name)
+                expected, actual = _with(sent, expected, name) or [], _with(sent, actual, name)
             if held := _holder(kind):
                 expected = [row | {name: held.of(row.get(name), kind)} for row in expected]
                 actual = actual and [
@@ -63,10 +64,26 @@ def compare(
         )
 
 
-def _sent(rows: Sequence[dict[str, Any]] | None, name: str) -> Sequence[dict[str, Any]] | None:
-    """Rows whose intervals are written as nao's server writes them, which is how it compares them."""
+def _as_sent(
+    kind: str, expected: Sequence[dict[str, Any]], actual: Sequence[dict[str, Any]], name: str
+) -> dict[str, str]:
+    """Texts of a column of intervals or bytes, and how nao's server writes them, which is how it compares them."""
+    if kind == "BLOB":  # a text of the answer is no spelling of others
+        blobs = _texts(expected, name)
+        return {blob: text for blob in blobs if (text := text_of_bytes(blob)) is not None}
+    return {text: period(text) for text in _texts(expected, name) | _texts(actual, name)}
+
+
+def _texts(rows: Sequence[dict[str, Any]], name: str) -> set[str]:
+    return {cell for row in rows if isinstance(cell := row.get(name), str)}
+
+
+def _with(
+    sent: dict[str, str], rows: Sequence[dict[str, Any]] | None, name: str
+) -> Sequence[dict[str, Any]] | None:
     return rows and [
-        row | {name: period(row[name])} if isinstance(row.get(name), str) else row for row in rows
+        row | {name: sent[cell]} if isinstance(cell := row.get(name), str) and cell in sent else row
+        for row in rows
     ]
 
 

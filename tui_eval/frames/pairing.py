@@ -11,7 +11,7 @@ import polars as pl
 
 from tui_eval.frames.comparison_rules import ATOL, ComparisonSettings
 from tui_eval.frames.numbers import read_number, shortest_text
-from tui_eval.frames.pairs import ColumnPair, divided, no_keys
+from tui_eval.frames.pairs import FLOAT_NOISE, ColumnPair, divided, no_keys
 from tui_eval.frames.typed_columns import ReadColumn, from_cells, text_series
 from tui_eval.frames.value_texts import (
     JSON_TYPES,
@@ -31,6 +31,8 @@ from tui_eval.frames.value_texts import (
 
 _LIMIT = 2**126
 _HELD = 2**53
+_EXACT_POWERS = 22
+"""Powers of ten that a float holds."""
 
 
 def numeric(name: str, expected: ReadColumn, actual: ReadColumn, settings: ComparisonSettings) -> ColumnPair:
@@ -225,7 +227,13 @@ def _in_full(cell: Any) -> str | None:
     number = Decimal(cell)
     if number.is_nan():
         return None
-    return shortest_text(number) if number.is_finite() else str(number)
+    if not number.is_finite():
+        return str(number)
+    if number != number.to_integral_value():
+        held = float(cell)
+        if isinstance(cell, float) or Decimal(held) == number:
+            number = Decimal(repr(held))  # as it is written: its digits in binary are no one's
+    return shortest_text(number)
 
 
 def _finite_or_null(series: pl.Series) -> pl.Series:
@@ -237,7 +245,15 @@ def _floats(column: ReadColumn) -> pl.Series:
     if column.kind == "float":
         return series
     values = series.cast(pl.Float64)
-    return divided(values, 10.0**column.scale) if column.scale else values
+    if not column.scale:
+        return values
+    made = divided(values, 10.0**column.scale)
+    if column.scale <= _EXACT_POWERS and _most(series) <= _HELD:
+        return made
+    read = (series.cast(pl.String) + f"e-{column.scale}").cast(pl.Float64)  # else it would be rounded twice
+    far = pl.lit(column.scale > _EXACT_POWERS) | (pl.col("v") > _HELD) | (pl.col("v") < -_HELD)
+    frame = pl.DataFrame({"v": series, "made": made, "read": read})
+    return frame.select(pl.when(far).then("read").otherwise("made")).to_series()
 
 
 def _rounded(column: ReadColumn, decimals: int) -> ReadColumn:
@@ -258,17 +274,13 @@ def _rounded(column: ReadColumn, decimals: int) -> ReadColumn:
 def _halves(scaled: pl.Series) -> pl.Series:
     """Halves that a float misses by its own noise, as they are written: 1.015 is 101.49999999999999 hundredths."""
     whole = (scaled * 2).round(0)
-    room = pl.min_horizontal(_FLOAT_NOISE * pl.col("w").abs(), 0.1)
+    room = pl.min_horizontal(FLOAT_NOISE * pl.col("w").abs(), 0.1)
     near = (pl.col("s") * 2 - pl.col("w")).abs() <= room
     return (
         pl.DataFrame({"s": scaled, "w": whole})
         .select(pl.when(near).then(pl.col("w") / 2).otherwise(pl.col("s")))
         .to_series()
     )
-
-
-_FLOAT_NOISE = 4.5e-16
-"""Two units in the last place of a float, of its size."""
 
 
 def _exactly_rounded(column: ReadColumn, decimals: int) -> ReadColumn:

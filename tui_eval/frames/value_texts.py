@@ -137,13 +137,16 @@ def period(text: str) -> str:
 _BYTE = re.compile(rb"\\x([0-9A-F]{2})")
 
 
+def text_of_bytes(blob: str) -> str | None:
+    """Bytes as DuckDB writes them (`M\\xC3\\xBCller`) as the text that they are, which nao's server sends; None: they are none."""
+    with contextlib.suppress(ValueError):
+        return _BYTE.sub(lambda found: bytes([int(found[1], 16)]), blob.encode()).decode()
+    return None
+
+
 def texts_of_bytes(blobs: list[str | None], given: list[str | None]) -> list[str | None]:
-    """Texts beside a column of bytes as DuckDB writes these (`M\\xC3\\xBCller`): nao's server sends the text that they are."""
-    written: dict[str, str] = {}
-    for blob in blobs:
-        with contextlib.suppress(ValueError):
-            if blob is not None:
-                written[_BYTE.sub(lambda found: bytes([int(found[1], 16)]), blob.encode()).decode()] = blob
+    """Texts beside a column of bytes, as these are written."""
+    written = {text_of_bytes(blob): blob for blob in blobs if blob is not None}
     known = set(blobs)
     return [text if text is None or text in known else written.get(text, text) for text in given]
 

@@ -90,7 +90,7 @@ def _of_frames(mode: str, details: DataDetails, expected: Any, actual: Any) -> A
     settings, columns = settings_of(details), details.columns or None
     types = _types(details)
     if mode == "reference":
-        mixed = not {MIXED, "INTERVAL"}.isdisjoint(types.values())
+        mixed = not {MIXED, "INTERVAL", "BLOB"}.isdisjoint(types.values())
         return None if mixed else reference_frames.compare_frames(actual, expected, settings, columns)
     return compare.compare(actual, expected, settings, columns, types=types)
 
