@@ -20,6 +20,7 @@ from tui_eval.frames.value_texts import (
     holder,
     instant,
     intervals,
+    json_scalars,
     json_text,
     moment,
     nested_text,
@@ -521,6 +522,12 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
             for cell in actual.cells
         ]
         return ColumnPair(name, expected, actual, series_of(expected), text_series(readings))
+    if expected.type_name.upper() in JSON_TYPES and expected.kind == "text":
+        if any(isinstance(c, list | dict) for c in actual.cells):
+            sides = [[json_text(cell) for cell in side.cells] for side in (expected, actual)]
+        else:
+            sides = json_scalars(series_of(expected).to_list(), canonical_texts(actual).to_list())
+        return ColumnPair(name, expected, actual, text_series(sides[0]), text_series(sides[1]))
     if expected.kind == "text" and actual.kind == "text":
         if expected.type_name.upper() == "BLOB":
             wanted = series_of(expected)
@@ -538,9 +545,6 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
             for side in (series_of(expected).to_list(), given)
         )
         return ColumnPair(name, expected, actual, wanted, found)
-    if expected.type_name.upper() in JSON_TYPES and any(isinstance(c, list | dict) for c in actual.cells):
-        wanted, given = (text_series([json_text(cell) for cell in side.cells]) for side in (expected, actual))
-        return ColumnPair(name, expected, actual, wanted, given)
     if expected.kind == "nested" and actual.kind in ("text", "mixed"):
         found = text_series([None if cell is None else canonical(holder(cell)) for cell in actual.cells])
         return ColumnPair(name, expected, actual, canonical_texts(expected), found)

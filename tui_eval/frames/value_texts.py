@@ -155,6 +155,24 @@ JSON_TYPES = ("JSON", "JSONB")
 """Types whose values come as text and are equal as JSON."""
 
 
+def json_scalars(
+    wanted: list[str | None], given: list[str | None]
+) -> tuple[list[str | None], list[str | None]]:
+    """Both sides of a column of JSON in which the answer has no list or object: what is none is a text, a number, a truth
+    or nothing, read by the driver or not, as they differ in that."""
+
+    def read(text: str | None) -> str | None:
+        if text and text[0] in '"-0123456789tfn':
+            with contextlib.suppress(ValueError):
+                value = json.loads(text, parse_float=Decimal)
+                return None if value is None else canonical(value)
+        return text
+
+    expected = [read(text) for text in wanted]
+    known = set(expected)
+    return expected, [text if text in known else read(text) for text in given]
+
+
 def json_text(cell: Any) -> str | None:
     """A cell of a column of type JSON, text or already read, as `canonical`; None: JSON's null."""
     if isinstance(cell, str):
