@@ -378,16 +378,17 @@ async def test_a_machine_with_several_workers_that_dies_is_one_loss(
     """What one of them had goes to the other machine, not to its neighbours, which are gone as well."""
     monkeypatch.setenv("HELPER_KEY", SECRET)
     first = cluster.have_node(3)
-    cluster.add_node()
     run, folder = await planned(project(tmp_path, server, 56), cluster.address, 28)
     server.allowed = 0
     running = asyncio.ensure_future(run.execute())
-    await until(
-        lambda: (
-            running.done() or (run.runner.place.words.endswith("4 workers") and server.asks.total() == 28)
-        ),
-        LONG,
-    )
+
+    def has(workers: int) -> bool:
+        words = run.runner.place.words
+        return running.done() or (words.endswith(f"{workers} workers") and server.asks.total() == 28)
+
+    await until(lambda: has(3), LONG)
+    cluster.add_node()  # only now: what there is to do goes to whoever is there first
+    await until(lambda: has(4), LONG)
     assert not running.done(), run.runner.stopped_because
     await asyncio.sleep(1)  # that they have begun is said
     cluster.remove_node(first)
