@@ -182,6 +182,7 @@ def test_numbers_compare_and_names_do_not_go_round():
         and filtering.expand("-@name", saved) == 'name:"a b"'
     )
     assert filtering.expand("\"mail @bob\" '@slow' a@slow", saved) == "\"mail @bob\" '@slow' a@slow"
+    assert filtering.expand('"a"@slow @slow', saved) == '"a"@slow duration:>5s', "a quote ends no word"
     with pytest.raises(filtering.ListFilterError, match="-@two: @two is several terms"):
         filtering.expand("-@two", saved)
     with pytest.raises(filtering.ListFilterError, match="no filter @none; there are: @slow"):

@@ -176,16 +176,16 @@ def expand(expression: str, saved: Mapping[str, str]) -> str:
     """
 
     def meant(found: re.Match[str]) -> str:
-        turned, name = found.groups()
+        quoted, turned, name = found.groups()
+        if quoted:
+            return quoted
         if name not in saved:
             there = ", ".join(f"@{one}" for one in saved) or "none"
             raise ListFilterError(f"no filter @{name}; there are: {there}")
         return _turned_round(saved[name], name) if turned else saved[name]
 
     for _ in range(8):
-        parts = re.split(_QUOTED, expression)
-        parts[::2] = [re.sub(_SAVED, meant, part) for part in parts[::2]]
-        if (expanded := "".join(parts)) == expression:
+        if (expanded := re.sub(f"{_QUOTED}|{_SAVED}", meant, expression)) == expression:
             return expression
         expression = expanded
     raise ListFilterError("saved filters name each other in a circle")
