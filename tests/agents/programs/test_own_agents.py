@@ -284,6 +284,19 @@ async def test_what_a_command_logs_beside_its_json_is_no_answer(tmp_path: Path) 
         assert (await talk(it, "x"))[1][0].text == words
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "text/html"])
+async def test_what_a_server_logs_beside_its_json_is_no_answer(kind: str) -> None:
+    whole = b'Warning: no cache in bot.php on line 3\n{"reply": "hi", "escalated": true}'
+    words = b'Then\n{"escalated": true}'
+    planned = [Planned(raw=raw, headers={"Content-Type": kind}) for raw in (whole, words)]
+    with JsonServer(*planned) as server:
+        it = agent("http", url=server.url)
+        with pytest.raises(AgentError, match=r"has words beside its JSON: Warning: no cache"):
+            await talk(it, "x")
+        assert (await talk(it, "x"))[1][0].text == words.decode()
+        await it.close()
+
+
 FLAT = {"reply": "hi", "escalated": True, "tools_used": ["wipe"], "tool_call_count": 9, "output_tokens": 5000}
 
 

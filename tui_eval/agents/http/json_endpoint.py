@@ -31,7 +31,15 @@ from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.http.json_reply import MISSING, Paths, at_path, failure, read_reply, spent_for
+from tui_eval.agents.http.json_reply import (
+    MISSING,
+    Paths,
+    at_path,
+    failure,
+    read_reply,
+    spent_for,
+    words_beside_json,
+)
 from tui_eval.agents.loose_json import broken_object, decode, encode, one_line, text_of
 from tui_eval.agents.programs.command import turn_body
 from tui_eval.agents.promptfoo.provider_response import prompt_of
@@ -370,6 +378,15 @@ class HttpSession(RememberingSession):
                 answer=text,
                 code="unreadable",
                 said=f"no JSON: {one_line(text)}",
+                place=place_of(url),
+            )
+        if (beside := words_beside_json(text)) is not None:
+            said = f"words beside its JSON: {one_line(beside, 120)}"
+            raise AgentError(
+                f"the answer of {url} has {said}",
+                answer=text,
+                code="unreadable",
+                said=said,
                 place=place_of(url),
             )
         if (_markup(name) or is_json or not name) and _TAG.match(start):
