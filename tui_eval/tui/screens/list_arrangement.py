@@ -16,13 +16,13 @@ from textual.timer import Timer
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.case_sources import CaseSource
+from tui_eval.tui.state.lists.case_sources import ENOUGH, CaseSource
 from tui_eval.tui.state.lists.case_tree import GROUPINGS, SORTS, Tree, View, build, urgency
 from tui_eval.tui.state.lists.entries import failing
 from tui_eval.tui.terminal.gc_pauses import undisturbed
 from tui_eval.tui.widgets.case_list import CaseList
 
-MANY = 4_000
+MANY = ENOUGH
 """Entries from which on they are made, sorted and filtered in a thread."""
 PAUSE = 1.0
 """Seconds at least between two changes of a list's order that nobody asked for."""

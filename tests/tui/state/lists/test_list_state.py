@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_details import describe_entry
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_sources import ENOUGH, SuiteCases
 from tui_eval.tui.state.lists.case_tree import View, build
 from tui_eval.tui.state.lists.entries import failing, not_passed, run_entries, subject, suite_entries
 from tui_eval.tui.state.lists.filtering import completed, values_of
@@ -517,3 +519,12 @@ def test_what_of_a_case_cannot_fail_is_said_where_the_case_is_described() -> Non
         "nothing asserted: it runs, and proves nothing",
         "contains-all: an empty list asks for nothing: it passes whatever is answered",
     ]
+
+
+def test_a_case_asked_in_hundreds_of_columns_counts_as_as_many_rows() -> None:
+    """Twenty cases of 500 columns were made on the app's loop; of many cases the columns need not be counted."""
+    past = [SimpleNamespace(agent=f"agent{number % 50}", model=None) for number in range(100)]
+    few: Any = SimpleNamespace(rows=[SimpleNamespace(history=past), SimpleNamespace(history=())])
+    assert SuiteCases(few).count() == 51
+    many: Any = SimpleNamespace(rows=[SimpleNamespace(history=None)] * (ENOUGH + 1))
+    assert SuiteCases(many).count() == ENOUGH + 1

@@ -11,6 +11,9 @@ from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.entries import OF_COLUMN, entries_of, run_entries, run_entry, suite_entries
 
+ENOUGH = 4_000
+"""Rows that are many, however many more there are."""
+
 
 class CaseSource(Protocol):
     """Where a list of cases has them from."""
@@ -43,8 +46,14 @@ class SuiteCases:
         self._state = state
 
     def count(self) -> int:
-        """One for each case of the suites in each column that it was asked in."""
-        return sum(len({(past.agent, past.model) for past in item.history}) or 1 for item in self._state.rows)
+        """One for each case of the suites in each column that it was asked in; of many at least so many, as counting
+        them would take its time, too."""
+        many = len(self._state.rows)
+        for item in self._state.rows:
+            if many > ENOUGH:
+                break
+            many += max(len({(past.agent, past.model) for past in item.history}) - 1, 0)
+        return many
 
     def maker(self) -> Callable[[], list[CaseRow]]:
         """From the suites and their past."""
