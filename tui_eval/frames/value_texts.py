@@ -155,6 +155,17 @@ JSON_TYPES = ("JSON", "JSONB")
 """Types whose values come as text and are equal as JSON."""
 
 
+_MOST_DIGITS = 1_000
+
+
+def _written_out(text: str) -> Decimal:
+    """A number of JSON that can be written in full: `1e999999999`, a few letters of an answer, would take gigabytes."""
+    number = Decimal(text)
+    if number.is_finite() and abs(number.adjusted()) > _MOST_DIGITS:
+        raise ValueError(text)
+    return number
+
+
 def json_scalars(
     wanted: list[str | None], given: list[str | None]
 ) -> tuple[list[str | None], list[str | None]]:
@@ -164,7 +175,7 @@ def json_scalars(
     def read(text: str | None) -> str | None:
         if text and text[0] in '"-0123456789tfn':
             with contextlib.suppress(ValueError):
-                value = json.loads(text, parse_float=Decimal)
+                value = json.loads(text, parse_float=_written_out)
                 return None if value is None else canonical(value)
         return text
 
