@@ -227,3 +227,12 @@ def test_whole_money_that_json_gives_as_a_float_is_not_marked_as_written_otherwi
     actual = [{"id": 1, "v": 803.0}, {"id": 2, "v": 47.1}, {"id": 3, "v": 1.0000001}]
     made = OneTable(align(expected, actual))
     assert [made.row(n).cells[1].state for n in range(3)] == ["same", "same", "near"]
+
+
+def test_integers_beyond_128_bits_are_integers() -> None:
+    """Below their column's name stood `mixed`."""
+    made = OneTable(align([{"h": 2**127 - 1}], [{"h": 2**127 - 2}]))
+    assert [one.kind for one in made.columns] == ["integer"]
+    assert [one.kind for one in OneTable(align([{"h": 1}, {"h": "x"}], [{"h": 1}, {"h": "y"}])).columns] == [
+        "mixed"
+    ]

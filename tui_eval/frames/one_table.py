@@ -357,6 +357,8 @@ def _kind(column: ReadColumn | None, days: bool) -> str:
         return "list"
     if column.kind == "nested" and column.type_name.upper() == "INTERVAL":
         return "interval"
+    if column.kind == "mixed" and all(type(cell) in (int, type(None)) for cell in column.raw or ("",)):
+        return "integer"  # beyond 128 bits, or nearly
     return _WORDS[column.kind]
 
 

@@ -29,6 +29,7 @@ from tui_eval.tui.state.case.transcript_view import build
 from tui_eval.tui.state.data.data_export import ExportEnded
 from tui_eval.tui.state.text.block_layout import MOST_HITS
 from tui_eval.tui.state.text.blocks import whole_text
+from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.terminal import clipboard
 from tui_eval.tui.widgets.bars import CopyBar
 from tui_eval.tui.widgets.text_pane import SEARCHING, TELL, TextPane
@@ -290,7 +291,7 @@ class CaseCopier:
             path = clipboard.write_pieces(
                 view.csv(None, progress), f"{self._screen.content.name}-difference", ".csv"
             )
-            return f"difference: {len(view.differing):,} rows written to {path}"
+            return f"difference: {counted(len(view.differing), 'row')} written to {path}"
 
         def written(said: str) -> None:
             self._writing = None

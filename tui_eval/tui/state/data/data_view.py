@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tui_eval.model import DataDetails
 from tui_eval.tui.state.data import data_export, data_words
 from tui_eval.tui.state.data.data_columns import columns_of
+from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def make(
         sides = sides_of(details, folder)
     expected, actual, cut = sides
     rows = (
-        f"{len(expected):,} rows"
+        counted(len(expected), "row")
         if len(expected) == len(actual)
         else f"{len(expected):,} and {len(actual):,} rows"
     )
