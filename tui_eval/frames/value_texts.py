@@ -196,7 +196,7 @@ def holder(value: Any) -> Any:
     """A value; the list or object that a text is as JSON, where it is one: answers that are extracted have no lists."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(value, parse_float=Decimal)
+            return json.loads(value, parse_float=_written_out)
     return value
 
 
