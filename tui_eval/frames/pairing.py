@@ -369,8 +369,11 @@ def _exact_keys(expected: ReadColumn, actual: ReadColumn, settings: ComparisonSe
     exactly = not settings.relative and not settings.absolute
     wide = exactly or any(_is_wide(cell, scale) for cell in _exact_cells(actual))
     series = expected.series
+    sent = expected.type_name.upper().startswith(_SENT_AS_FLOATS)
     if series is None or _most(series) * _PART >= _LIMIT:
-        wanted = [None if cell is None else _expected_key(cell, scale, not wide) for cell in expected.cells]
+        wanted = [
+            None if cell is None else _expected_key(cell, scale, not wide, sent) for cell in expected.cells
+        ]
         found = [None if cell is None else rule.key(cell) for cell in actual.cells]
         near = any(key is not None and key[1] for key in found)
         texts = (
@@ -384,10 +387,10 @@ def _exact_keys(expected: ReadColumn, actual: ReadColumn, settings: ComparisonSe
         beyond = (series >= _IN_FLOATS) | (series <= -_IN_FLOATS)
         for at in beyond.fill_null(False).arg_true().to_list():
             digits = int(series[at])
-            key = _expected_key(Decimal(digits).scaleb(-scale, _WIDE), scale, True)
+            key = _expected_key(Decimal(digits).scaleb(-scale, _WIDE), scale, True, sent)
             if key != e_keys[at]:
                 e_keys[at] = key
-                nearest = nearest or digits % 10**scale != 0
+                nearest = nearest or sent or digits % 10**scale != 0
     a_keys, near = _actual_keys(actual, rule)
     return _ExactKeys(e_keys, a_keys, scale, near or nearest, rtol, atol)
 
@@ -454,9 +457,14 @@ class _Rule:
         return between + (between % _PART == 0), False
 
 
-def _expected_key(cell: int | Decimal, scale: int, to_floats: bool) -> int:
+_SENT_AS_FLOATS = ("HUGEINT", "DECIMAL")
+"""Types of whole numbers that nao's server sends as floats: the sum of integers among them."""
+
+
+def _expected_key(cell: int | Decimal, scale: int, to_floats: bool, sent: bool = False) -> int:
     """The key of an expected number; with `to_floats` that of the float which stands for it where none holds it: the
-    one nearest to a fraction, and of an integer the one that is written with its digits (`1e+30`)."""
+    one nearest to a fraction, and of an integer the one that is written with its digits (`1e+30`), or, where such a
+    column is `sent` as floats, the nearest."""
     exact = Fraction(cell) * 10**scale
     if to_floats and abs(exact) >= _IN_FLOATS:
         try:
@@ -464,7 +472,7 @@ def _expected_key(cell: int | Decimal, scale: int, to_floats: bool) -> int:
         except OverflowError:
             return int(exact * _PART)
         fraction = exact.numerator % 10**scale != 0
-        if fraction or (abs(exact) >= _HELD and Decimal(shortest_text(held)) == Decimal(cell)):
+        if fraction or sent or (abs(exact) >= _HELD and Decimal(shortest_text(held)) == Decimal(cell)):
             return round(Fraction(held) * 10**scale * _PART)
     return int(exact * _PART)
 

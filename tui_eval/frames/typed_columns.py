@@ -122,7 +122,7 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
             return from_series(text_series(cells), type_name)
     except (ArithmeticError, ValueError):
         pass
-    return replace(from_cells(cells), type_name="BOOLEAN") if upper == "BOOLEAN" else from_cells(cells)
+    return replace(from_cells(cells), type_name=upper if upper in ("BOOLEAN", "HUGEINT") else "")
 
 
 _DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
