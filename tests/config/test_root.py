@@ -285,3 +285,6 @@ def test_what_another_user_put_into_a_folder_for_all_says_nothing_of_those_below
     assert not known()
     os.chown(tmp_path / name, 0, 0)
     assert known()
+    os.chown(tmp_path / name, 12345, 12345)
+    os.chown(mine, 12345, 12345)
+    assert known()  # all of a container's volume is somebody's whom it does not run as

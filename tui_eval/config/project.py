@@ -89,21 +89,24 @@ def find_root(
         return file.parent, file
     start = common_folder(paths)
     for folder in (start, *start.parents):
-        if os.path.isfile(folder / CONFIG_NAME) and (folder == start or not _anybodys(folder / CONFIG_NAME)):
+        if os.path.isfile(folder / CONFIG_NAME) and not _anybodys(folder / CONFIG_NAME, start):
             return folder, folder / CONFIG_NAME
     for folder in (start, *start.parents):
-        if os.path.exists(folder / ".git") and (folder == start or not _anybodys(folder / ".git")):
+        if os.path.exists(folder / ".git") and not _anybodys(folder / ".git", start):
             return folder, None
     return Path.cwd(), None
 
 
-def _anybodys(file: Path) -> bool:
-    """Whether somebody else has put a file into a folder that all may write (`/tmp`): it says nothing of what is below."""
+def _anybodys(file: Path, start: Path) -> bool:
+    """Whether somebody else has put a file into a folder above that all may write (`/tmp`): it says nothing of what is below,
+    unless that is the same person's (a volume of a container, whose folders are often for all)."""
+    if file.parent == start:
+        return False
     try:
-        return bool(os.stat(file.parent).st_mode & stat.S_IWOTH) and os.lstat(file).st_uid not in (
-            os.geteuid(),
-            0,
-        )
+        if not os.stat(file.parent).st_mode & stat.S_IWOTH:
+            return False
+        there = next(one for one in (start, *start.parents) if os.path.lexists(one))
+        return os.lstat(file).st_uid not in (os.geteuid(), 0, os.stat(there).st_uid)
     except OSError:
         return True
 
@@ -158,7 +161,7 @@ def _nao_project(start: Path, root: Path) -> tuple[NaoProject | None, list[Probl
         if below and not folder.is_relative_to(root):
             break
         file = folder / NAO_CONFIG_NAME
-        if folder != start and os.path.lexists(file) and _anybodys(file):
+        if os.path.lexists(file) and _anybodys(file, start):
             continue
         if leads_out(root if below else folder, file):
             what = "a link that leaves the project is not followed"
