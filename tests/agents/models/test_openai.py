@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -528,7 +529,7 @@ async def test_what_a_server_wants_back_with_calls_goes_back(server: OpenAIServe
                 Planned(raw=json.dumps(whole).encode(), headers={"Content-Type": "application/json"})
             )
     tools = [{"type": "canned", "name": "x", "result": 1}]
-    own = [{"type": "web_search"}]
+    own = [{"type": "web_search"}, {"type": "function", "function": {"name": "x"}}]  # a second x is refused
     it = agent("openai", base_url=server.base, model="m", tools=tools, parameters={"tools": own})
     await talk(it, "a", "b", "c")
     asked = [seen.body for seen in server.requests]
@@ -540,15 +541,21 @@ async def test_what_a_server_wants_back_with_calls_goes_back(server: OpenAIServe
     await it.close()
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("how", ["cut", "hang"])
 async def test_a_stream_that_said_its_end_is_whole_whatever_becomes_of_the_connection(
-    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, how: str
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, how: str, packed: bool
 ) -> None:
     """It was an error, or its time limit was waited for, and what it took was lost."""
     monkeypatch.setattr(http_call, "LINGER", 0.01)
     raw = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
     raw += b'data: {"choices":[],"usage":{"completion_tokens":7}}\n\ndata: [DONE]\n\n'
-    server.plan.append(Planned(raw=raw, hang=how == "hang", cut=how == "cut"))
+    headers = {"Content-Type": "text/event-stream"}
+    if packed:  # what has come of it is all, but for the end of the packing
+        packing = zlib.compressobj(wbits=31)
+        raw = packing.compress(raw) + packing.flush(zlib.Z_SYNC_FLUSH)
+        headers["Content-Encoding"] = "gzip"
+    server.plan.append(Planned(raw=raw, hang=how == "hang", cut=how == "cut", headers=headers))
     it = agent("openai", base_url=server.base, model="m", retries=0)
     _, (reply,) = await talk(it, "x")
     assert reply.text == "Hi" and reply.usage is not None and reply.usage.output_tokens == 7

@@ -442,6 +442,27 @@ async def test_what_is_asked_leads_to_no_other_address(tmp_path: Path, template:
         await it.close()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"headers": {"X-Tenant": "{{ tenant | default('acme') }}"}},
+        {"headers": {"X-Tenant": "{{ tenant }}"}},
+        {"body": {"q": "{{ prompt ~ '!' }}", "lang": "{{ lang | default('en') }}"}},
+        {"body": {"q": "{{ question | default(prompt) }}"}},
+        {"body": {"q": "{{ message if message else prompt }}", "lang": "{{ lang }}"}},
+        {"body": {"q": "{{ prompt }} {{ prompt2 | default('') }}"}},
+        {"body": '{"q": {{ messages | dump }}, "user": "{{ user }}"}'},
+    ],
+)
+async def test_a_value_that_only_some_rows_have_is_no_slip(tmp_path: Path, options: dict[str, Any]) -> None:
+    """What is asked is sent without it: as the usual body, in an expression, or beside it."""
+    with JsonServer(Planned(body={"reply": "a"})) as server:
+        it = agent("http", tmp_path, url=server.url, **options)
+        await talk(it, "hi")
+        assert "hi" in json.dumps(server.requests[0].body)
+        await it.close()
+
+
 async def test_a_signal_is_no_status(tmp_path: Path) -> None:
     """A note spoke of an HTTP status that nobody can know."""
     it = agent("command", tmp_path, command=script(tmp_path, "import os\nos.kill(os.getpid(), 9)"))

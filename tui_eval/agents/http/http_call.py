@@ -388,7 +388,8 @@ class HttpCall:
                         began = time.perf_counter()
                         yield chunk
                         share.handled(len(chunk), time.perf_counter() - began)
-            unpacking.end()
+            if not self.ended:
+                unpacking.end()
             if rest := beginning.end():
                 received.append(rest)
                 yield rest

@@ -70,8 +70,10 @@ _EVENT = re.compile(r"\s*(?:data|event|id|retry)?:")
 _END = "[DONE]"
 """What some streams say last."""
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
-_NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*[|}.\[-]")
-"""The name of a value that a template prints."""
+_NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:(\|\s*d(?:efault)?\b)|[|}.\[-])")
+"""The name of a value that a template prints, and the filter that says what stands in its place where there is none."""
+_ASKS = re.compile(r"\{\{(?:(?!\}\}).)*?\b(?:prompt|messages?)\b")
+"""What is asked, wherever a template prints it (`{{ prompt ~ "!" }}`, `{{ q | default(prompt) }}`)."""
 _ALWAYS = ("prompt", "message", "messages", "session_id", "sessionId")
 """Values that there always are, of which another name may be a slip."""
 _ONE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -235,8 +237,13 @@ class HttpAgent(Agent):
                 "body", f"a {self.method} has none: url takes what is asked, as ?q={{{{prompt}}}}"
             )
         said = text_of([self.url, list(self.headers.values()), self.body])
-        self.named = set(_NAMED.findall(said)) if "{%" not in said else set()
-        """The values that are filled in, where that can be told."""
+        found = _NAMED.findall(said) if "{%" not in said else []
+        self.named = {name for name, _ in found}
+        """The values that are filled in, as far as that can be told."""
+        self.may_lack = {name for name, default in found if default}
+        all_told = len(found) == said.count("{{") and not _ASKS.search(said)
+        self.asks_by_names = all_told and (self.body is not None or not sends_body)
+        """Whether nothing of what is asked is sent but by these names: the usual body has it, too."""
         if (self.body is not None or not sends_body) and "{{" not in said and "{%" not in said:
             key = "body" if sends_body else "url"
             raise options.error(key, "says nothing of what is asked: write {{prompt}} where it belongs")
@@ -505,11 +512,15 @@ class HttpSession(RememberingSession):
     def _check_names(self, values: dict[str, Any]) -> None:
         """Raises `AgentError` where a name that is filled in is a slip, or nothing of what is asked would be sent: the
         answer would be one to something else."""
-        named = self.agent.named
-        if not (missing := sorted(named - values.keys())):
+        agent = self.agent
+        if not (missing := sorted(agent.named - values.keys())):
             return
-        slips = {name: close for name in missing if (close := close_to(name, _ALWAYS))}
-        if slips or named.isdisjoint(values):
+        slips = {
+            name: close
+            for name in missing
+            if name not in agent.may_lack and (close := close_to(name, _ALWAYS))
+        }
+        if slips or (agent.asks_by_names and agent.named.isdisjoint(values)):
             name, meant = next(iter(slips.items()), (missing[0], ""))
             what = f"is {{{{{meant}}}}} meant?" if meant else "{{prompt}} is what is asked"
             said = f"{{{{{name}}}}}: there is no {name}; {what}"

@@ -379,7 +379,9 @@ class OpenAISession(Session):
                 }
                 for tool in agent.toolbox.tools.values()
             ]
-            body["tools"] = [*(body.get("tools") or []), *ours]
+            given = body.get("tools")
+            others = [tool for tool in given if _name_of(tool) not in agent.toolbox.tools] if given else []
+            body["tools"] = [*others, *ours]
         if request.schema is not None and agent.knows_schemas:
             body["response_format"] = {
                 "type": "json_schema",
@@ -388,6 +390,12 @@ class OpenAISession(Session):
             if "tools" in body:
                 body["tool_choice"] = "none"
         return body
+
+
+def _name_of(tool: Any) -> Any:
+    """What a tool of `parameters` is called; None where it is the server's own. A second one of a name is refused."""
+    function = tool.get("function") if isinstance(tool, dict) else None
+    return function.get("name") if isinstance(function, dict) else None
 
 
 def _callbacks(given: Any, services: Services, base: str) -> Callbacks | None:
