@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tui_eval.guard.secrets import (
     MASK,
     Masker,
+    forms,
     in_addresses,
     in_command,
     in_pairs,
@@ -356,6 +357,10 @@ def test_a_key_of_several_lines_is_masked_line_by_line(variables: dict[str, str]
 def test_a_document_gives_what_looks_like_a_secret_alone() -> None:
     """A word under `key` is masked nowhere else for standing in some variable of the shell."""
     assert secret_values({"MATRIX": '{"key": "production", "token": "tok_9f8e7d6c5b"}'}) == ["tok_9f8e7d6c5b"]
+    cells = {"key": "python-3.11", "cache_key": "linux-x64-2024", "token": "eu-west-1", "sort_key": 20241231}
+    assert secret_values({"MATRIX": json.dumps({"include": [cells]})}) == []
+    kept = {"password": "correct-horse-1", "api_key": 1234567890}
+    assert secret_values({"ACCOUNT": json.dumps(kept)}) == ["correct-horse-1", "1234567890"]
     assert secret_values({"ODD": '{"key": '}) == [] and secret_values({"ODD": "{" * 10_000}) == []
 
 
@@ -371,6 +376,24 @@ def test_the_secrets_of_a_command_are_known() -> None:
     }
     assert in_command(["bot.py", "--secret", "abc123def456"]) == ["abc123def456"]
     assert in_command("bot.py 'half") == []
+    assert "sk-12345678abc" in in_command("sh -c 'API_KEY=sk-12345678abc python bot.py --mode fast'")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "psql --no-password analytics_db2",
+        "docker login --password-stdin registry.example.com",
+        "bot --api-key OPENAI_API_KEY",
+        "bot --auth-token-provider google-cloud",
+        "bot --secret-id prod/db/main --credentials conf/creds.json",
+        "bot --use-token customer_agent2",
+        "sh -c 'TOKEN=$(cat token) bot.py'",
+    ],
+)
+def test_what_an_option_says_of_a_secret_is_none(command: str) -> None:
+    """The next word after a switch, and what tells where a secret is, were masked in every answer."""
+    assert in_command(command) == []
 
 
 def test_a_user_of_an_address_that_is_a_token_is_a_secret() -> None:
@@ -378,3 +401,22 @@ def test_a_user_of_an_address_that_is_a_token_is_a_secret() -> None:
         "abcdef0123456789abcdef"
     ]
     assert secret_values({"HOME_PAGE": "https://somebody@host.example/1"}) == []
+    assert secret_values({"DATABASE_URL": "postgres://analytics_reader_2024@db/x"}) == []
+    assert secret_values({"REPO": "ssh://deploy-user-production1@host/x.git"}) == []
+
+
+def test_paths_are_no_lines_of_a_key() -> None:
+    """The project's own folder was masked wherever it stood."""
+    paths = "/usr/local/share/keys:/home/runner/work/project"
+    assert secret_values({"SSH_KEY_PATHS": paths}) == [paths]
+
+
+def test_signs_find_what_the_forms_find() -> None:
+    """Texts are searched for few letters and digits in a row, not for each of hundreds of forms."""
+    for secret in (SECRET, "pass&w<rd'9", 'a+b/c=d"e\\f', "0123456789abcdef+abcdef"):
+        masker = Masker([secret])
+        for form in forms(secret):
+            assert masker.text(f"x {form} y") == f"x {MASK} y"
+            stream = masker.stream()
+            shown = "".join(stream.feed(one) for one in f"x {form} y") + stream.flush()
+            assert shown.startswith("x •••") and shown.endswith(" y") and form not in shown

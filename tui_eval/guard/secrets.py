@@ -7,7 +7,7 @@ import binascii
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -85,6 +85,10 @@ _REFERENCE = r"\$\{[^}]*\}|\{\{[\s\S]*?\}\}"
 _SCHEME_WORD = r"(?i)\s*(?:bearer|basic|token|apikey|digest)\s+"
 _OPTION_OR_HEADER = r"(?s)-{0,2}([A-Za-z_][\w.-]*)(?:=|:\s*)(.+)"
 _LINE_OF_A_KEY = r"(?<![\w+/=-])[A-Za-z0-9+/]{20,}={0,2}(?![\w+/=-])"
+_SWITCHES = frozenset(
+    {"no", "skip", "without", "ask", "prompt", "disable", "enable", "use", "show", "allow", "require"}
+)
+_PROVIDING = frozenset({"provider", "helper", "command", "store", "vault", "manager", "ref"})
 _LONGEST_DOCUMENT = 50_000
 _IN_COOKIE = r"((?:[A-Za-z_][\w.-]*=(?=[^\s;=]))?)([^\s;]+)"
 
@@ -226,6 +230,11 @@ def _plain_words(text: str) -> bool:
     )
 
 
+def _made_of_names(text: str) -> bool:
+    """Whether it is words with numbers behind them: a path, or the name of an account (`reader_2024`)."""
+    return all(re.fullmatch(r"[A-Za-z]{0,20}\d{0,4}", part) for part in re.findall(r"[^\W_]+", text))
+
+
 def without_secret_parts(name: str, text: str, strict: bool, literal: bool) -> str:
     """A text under this name with only the secrets in it masked: the rest is what it does. Variables and templates stay,
     and what stands beside them where it is plain words.
@@ -296,15 +305,32 @@ def _in_document(value: str, depth: int) -> list[str]:
         return []
     found: dict[str, None] = {}
     try:
-        _collect(json.loads(value), False, found, depth + 1)
+        _collect(_without_doubtful(json.loads(value)), False, found, depth + 1)
     except (ValueError, RecursionError):
         return []
     return [one for one in found if _opaque(one)]
 
 
+def _without_doubtful(value: Any) -> Any:
+    """A document without what stands under a name that only sounds like a secret's (`{"key": "python-3.11"}`)."""
+    if isinstance(value, list):
+        return [_without_doubtful(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _without_doubtful(item)
+        for name, item in value.items()
+        if not secret_name(name)
+        or not isinstance(item, str | int)
+        or not no_secret(name, item if isinstance(item, str) else 0, False)
+    }
+
+
 def _lines_of(value: str) -> list[str]:
     """The lines of a key of several (PEM), and these without what parts them: who says it indents or cuts it."""
-    lines = re.findall(_LINE_OF_A_KEY, value.replace("\\n", "\n"))
+    lines = [
+        line for line in re.findall(_LINE_OF_A_KEY, value.replace("\\n", "\n")) if not _made_of_names(line)
+    ]
     return [*lines, "".join(lines)] if len(lines) > 1 else []
 
 
@@ -318,13 +344,28 @@ def in_command(command: str | list[Any]) -> list[str]:
         return []
     found: dict[str, None] = {}
     for word, after in zip(words, [*words[1:], ""], strict=True):
+        if " " in word and len(words) > 1:  # a command of a shell (`sh -c '…'`)
+            found |= dict.fromkeys(in_command(word))
         pair = re.fullmatch(_OPTION_OR_HEADER, word)
         name, value = (
             (pair[1], pair[2]) if pair else (word.lstrip("-"), after if word.startswith("-") else "")
         )
-        if secret_pair(name, value) and value[:1] not in ("-", "$") and not no_secret(name, value, False):
+        if _given(name, value, alone=pair is None):
             _collect({name: value}, True, found, 0)
     return list(found)
+
+
+def _given(name: str, value: str, *, alone: bool) -> bool:
+    """Whether a command's option gives a secret, not what says where it is (a variable, its name, a path, what provides it);
+    `alone`: the value is the next word, which has nothing to do with a switch (`--no-password`)."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if alone and words and (words[0] in _SWITCHES or words[-1] == "stdin"):
+        return False
+    if not secret_pair(name, value) or value[:1] in ("-", "$") or no_secret(name, value, False):
+        return False
+    elsewhere = words[-1] in _PROVIDING or (secret_name(value) and re.fullmatch("[A-Z][A-Z0-9_]+", value))
+    path = "/" in value and _made_of_names(value) and not words[-1].startswith("pass")
+    return not elsewhere and not path
 
 
 def credential_parts(value: str) -> list[str]:
@@ -351,8 +392,9 @@ def _url_secrets(value: str) -> list[str]:
         parts = [unquote(url.password)] if url.password else []
         if parts and len(parts[0]) < SHORTEST and url.username:  # it is one with its user, as it is sent
             parts.append(f"{unquote(url.username)}:{parts[0]}")
-        if url.username and not url.password and re.fullmatch(_TOKEN, unquote(url.username)):
-            parts.append(unquote(url.username))
+        user = unquote(url.username or "")
+        if not url.password and re.fullmatch(_TOKEN, user) and not _made_of_names(user):
+            parts.append(user)
         for name, item in parse_qsl(url.query):
             if _in_query(name, item):
                 parts += [item] if len(item) >= SHORTEST else [f"{name}={item}"]
@@ -404,6 +446,16 @@ def _by_code(text: str, characters: str, case: str) -> str:
     return "".join(f"\\u{ord(one):04{case}}" if one in characters else one for one in text)
 
 
+def _signs_of(found: Collection[str]) -> set[str]:
+    """Texts of which one stands in each form of a secret: few, as most forms have the same letters and digits in a row."""
+    signs: set[str] = set()
+    for form in sorted(found, key=len):
+        if not any(sign in form for sign in signs):
+            longest = max(re.findall(r"[A-Za-z0-9]+", form), key=len, default="")
+            signs.add(longest if len(longest) >= SHORTEST else form)
+    return signs
+
+
 class Masker:
     """Replaces secrets by `•••`, longest first, in each form of `forms`."""
 
@@ -412,7 +464,8 @@ class Masker:
         self._ordered: tuple[str, ...] = ()
         self._parts: _Parts | None = None
         self._encoded: list[bytes] | None = None
-        self._pattern: re.Pattern[str] | None = None
+        self._signs: set[str] = set()
+        self._heads: dict[str, list[str]] | None = None
         self._named: dict[str, str] = {}
         self._beside: dict[str, str] = {}
         self._add(values)
@@ -442,32 +495,32 @@ class Masker:
                 continue
             self._named[str(name)] = value
             if _SHORTEST_TYPED <= len(value) < SHORTEST and re.search(_NO_WORD, value):
-                self._keep_forms({value, json.dumps(value)[1:-1], quote(value, safe="")})
+                typed = {value, json.dumps(value)[1:-1], quote(value, safe="")}
+                self._keep_forms(typed, typed)
             elif len(value) < SHORTEST:
                 self._beside |= {before + value: before + MASK for before in _before(str(name))}
-                self._keep_forms(set(self._beside))
+                self._keep_forms(set(self._beside), set(self._beside))
 
     def _add(self, values: Iterable[str]) -> None:
-        self._keep_forms(set().union(*(forms(value) for value in values if len(value) >= SHORTEST)))
+        by_value = [forms(value) for value in values if len(value) >= SHORTEST]
+        self._keep_forms(set().union(*by_value), set().union(*map(_signs_of, by_value)))
 
-    def _keep_forms(self, found: set[str]) -> None:
-        new = found - self._forms
-        if not new:
+    def _keep_forms(self, found: set[str], signs: set[str]) -> None:
+        if found <= self._forms:
             return
-        self._forms = self._forms | new
-        ordered = tuple(sorted(self._forms, key=lambda form: (-len(form), form)))
-        self._pattern = re.compile("|".join(map(re.escape, ordered)))
-        self._ordered = ordered
-        self._parts = self._encoded = None
+        self._forms = self._forms | found
+        self._signs = self._signs | signs
+        self._ordered = tuple(sorted(self._forms, key=lambda form: (-len(form), form)))
+        self._parts = self._encoded = self._heads = None
 
     def text(self, text: str) -> str:
         """The text with every secret masked, and what is left of one beside a place where the text was cut (`…`)."""
-        # One search per form beats the alternation, which tries all of them at every character.
-        for form in self._ordered:
-            if form in text:
-                assert self._pattern is not None
-                text = self._pattern.sub(self._mask, text)
-                break
+        # One search per sign beats the alternation, which tries all forms at every character; so does one of those alone
+        # that are there: of a key of many lines there are hundreds.
+        if any(sign in text for sign in self._signs) and (
+            here := [form for form in self._ordered if form in text]
+        ):
+            text = re.sub("|".join(map(re.escape, here)), self._mask, text)
         if CUT not in text or not self._ordered:
             return text
         if self._parts is None:
@@ -528,6 +581,15 @@ class Masker:
 
     def _key(self, key: Any) -> Any:
         return self.text(key) if isinstance(key, str) else key
+
+    def begins(self, tail: str) -> bool:
+        """Whether a form of a secret may begin with this."""
+        if self._heads is None:
+            self._heads = {}
+            for form in self._ordered:
+                for size in range(1, _SHORTEST_PART + 1):
+                    self._heads.setdefault(form[:size], []).append(form)
+        return any(form.startswith(tail) for form in self._heads.get(tail[:_SHORTEST_PART], ()))
 
     def stream(self) -> MaskedStream:
         """A masker for text that arrives in pieces."""
@@ -620,9 +682,7 @@ class MaskedStream:
         return self._masker.text(rest)
 
     def _beginning(self, text: str) -> int:
-        longest = min(self._masker.longest - 1, len(text))
-        for size in range(longest, 0, -1):
-            tail = text[-size:]
-            if any(form.startswith(tail) for form in self._masker._ordered):
+        for size in range(min(self._masker.longest - 1, len(text)), 0, -1):
+            if self._masker.begins(text[-size:]):
                 return size
         return 0
