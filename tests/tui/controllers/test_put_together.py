@@ -100,7 +100,6 @@ async def test_a_key_that_runs_asks_again_first_for_the_trust_that_esc_put_off(
     controllers = made(alone)
     controllers.suites.load()
     await alone.settle()
-    alone.list.line = TreeLine("case", alone.state.rows[0].case_id, 0, "")
     controllers.suites.ask_trust(["run a.py"])
     alone.window.close(alone.window.screen, None)
     await controllers.handlers.do(key)
