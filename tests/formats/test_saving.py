@@ -249,6 +249,22 @@ def test_what_is_read_only_is_not_changed(tmp_path: Path, monkeypatch: pytest.Mo
     assert path.read_text() == "old"
 
 
+def test_a_disk_without_attributes_takes_a_file_in_one_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was written over in place there, half of it where the process ended meanwhile."""
+    path = tmp_path / "suite.yaml"
+    path.write_text("old")
+    before = path.stat().st_ino
+
+    def none(path: object) -> list[str]:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    monkeypatch.setattr(os, "listxattr", none, raising=False)
+    replace_file(path, "old", "new")
+    assert path.read_text() == "new" and path.stat().st_ino != before
+
+
 def test_an_existing_file_is_never_written_over(tmp_path: Path) -> None:
     path = tmp_path / "x.hocon"
     path.write_text("{}")

@@ -272,7 +272,7 @@ def _put_in_place(target: Path, text: str) -> bool:
         made = os.stat(temporary)
         if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
             os.chown(temporary, found.st_uid, found.st_gid)
-        for name in os.listxattr(target) if hasattr(os, "listxattr") else ():
+        for name in _attributes(target):
             os.setxattr(temporary, name, os.getxattr(target, name))
         os.chmod(temporary, found.st_mode & 0o7777)
         os.replace(temporary, target)
@@ -284,6 +284,15 @@ def _put_in_place(target: Path, text: str) -> bool:
         with suppress(OSError):  # nothing of that name is left where it went well
             os.unlink(temporary)
     return True
+
+
+def _attributes(target: Path) -> list[str]:
+    try:
+        return os.listxattr(target) if hasattr(os, "listxattr") else []
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return []  # its disk knows none (FAT, some of the network)
 
 
 def _write_over(target: Path, old: str, new: str) -> None:
