@@ -392,6 +392,22 @@ def test_a_name_of_letters_of_several_bytes_has_room_for_its_half(reader: RunRea
     assert file.is_file()
 
 
+def test_a_link_in_the_persons_own_folder_is_theirs(
+    reader: RunReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`-o ~/Downloads/report.md`, where Downloads is on another disk and the home is under git, was refused."""
+    home, disk = tmp_path / "home", tmp_path / "disk"
+    (home / ".git").mkdir(parents=True)
+    disk.mkdir()
+    (home / "Downloads").symlink_to(disk)
+    monkeypatch.setenv("HOME", str(home))
+    export(reader, home / "Downloads" / "report.md")
+    assert (disk / "report.md").exists()
+    (home / "tui_eval.yaml").write_text("")
+    with pytest.raises(ExportError, match="a link that leaves the project"):
+        export(reader, home / "Downloads" / "report.md")
+
+
 def test_a_link_stays_one_and_what_it_leads_to_is_written(reader: RunReader, tmp_path: Path) -> None:
     folder = tmp_path / "published"
     folder.mkdir()

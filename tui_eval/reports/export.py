@@ -155,7 +155,9 @@ def _stay_inside(path: Path, target: _Target) -> None:
     """
     if target.is_stream:
         return
-    root, _ = find_root([path])
+    root, configured = find_root([path])
+    if configured is None and private.home().is_relative_to(root):
+        return  # links in a person's own folder (`~/Downloads`) are theirs, under git or not
     if Path(os.path.abspath(path)).is_relative_to(root) and not inside(root, target.path):
         place = os.path.realpath(target.path)
         raise ExportError(
