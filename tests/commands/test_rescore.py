@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -476,6 +477,29 @@ def test_a_case_that_hooks_made_is_not_judged_without_what_they_add(
         suite.write_text(suite.read_text().replace("value: cats", "value: tell"))
     told = cli("rescore", "last", "--trust")
     assert (told.code, out in told.out) == (int("passed" not in out), True), told
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("adds", [True, False])
+def test_a_results_file_of_a_suite_with_hooks_is_judged_again_where_they_added_nothing(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adds: bool, own: bool
+) -> None:
+    """Each case of it was an error. A file of promptfoo's own says nothing of the suite's content."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['tell {{q}}']\nproviders: [echo]\nextensions: ['file://h.py:hook']\n"
+        "tests: [{vars: {q: cats}, assert: [{type: contains, value: cats}]}]\n"
+    )
+    (tmp_path / "h.py").write_text(_ADDS if adds else _LOOKS % "hook")
+    file = tmp_path / "results.promptfoo.json"
+    assert cli("run", ".", "--trust", "-o", str(file)).code == int(adds)
+    if not own:
+        file.write_text(re.sub('"content_hash": *"[^"]*"', '"content_hash": ""', file.read_text()))
+    shutil.rmtree(tmp_path / ".tui-eval")
+    told = cli("rescore", str(file), "--trust")
+    out = "had made another case" if adds else "1 case passed"
+    assert (told.code, out in told.out) == (int(adds), True), told
 
 
 def test_a_prompt_that_is_json_is_the_one_that_promptfoo_s_file_has_without_its_spaces(

@@ -266,6 +266,7 @@ async def test_what_a_command_logs_beside_its_json_is_no_answer(tmp_path: Path) 
         f"loading\n{over_lines}",
         f"{over_lines}\nloading",
         f"loading\n{whole}\ndone",
+        f"loading\n```\nx\n```\n{whole}",
         f'loading\n{{"level": "info"}}\n{{it\n{over_lines}',
     ):
         it = agent("command", tmp_path, command=script(tmp_path, f"print({out!r})"))
@@ -277,7 +278,10 @@ async def test_what_a_command_logs_beside_its_json_is_no_answer(tmp_path: Path) 
         'See\n{"reply',
         '{"a": 1} is it',
         f"Send it:\n```json\n{over_lines}\n```",
+        f"Send it:\n~~~json\n{whole}\n~~~",
+        f'Send it:\n```json title="x"\n\n{whole}\n{whole}\n```\nand wait',
         f"Send it:\n{whole} and wait",
+        "[]",
         f"Send it:\n  {whole}",
     ):
         it = agent("command", tmp_path, command=script(tmp_path, f"print({words!r})"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -140,8 +142,8 @@ _reading = json.JSONDecoder()
 _PARTS = frozenset((*FACTS, "metadata", "tool_calls", "usage"))
 _LINE_OF_OBJECT = re.compile(r"(?m)^\{")
 _LINE_ENDS = re.compile(r"[ \t\r]*(?:\n|\Z)")
-_QUOTING = re.compile(r"```\w*\Z")
-_LONGEST_FENCE = 20
+_FENCE = re.compile(r"(?m)^ {0,3}(```|~~~)")
+"""Begins or ends what is quoted."""
 _UNREAD = 10
 """Lines that look like an object and are none, before no more are looked at: each may be read to the end."""
 _LOOKED_AT = 1000
@@ -150,8 +152,9 @@ _LOOKED_AT = 1000
 
 def words_beside_json(text: str) -> str | None:
     """What stands around an object that has lines of its own, where that is a whole answer with facts beside its words:
-    as words its facts would count as not reported. None where there is none; what is quoted (```) is none."""
+    as words its facts would count as not reported. None where there is none; what is quoted (``` or ~~~) is none."""
     text = text.strip()
+    fences = [found.start() for found in _FENCE.finditer(text)] if "```" in text or "~~~" in text else []
     place = unread = 0
     for _ in range(_LOOKED_AT):
         begins = _LINE_OF_OBJECT.search(text, place)
@@ -162,23 +165,25 @@ def words_beside_json(text: str) -> str | None:
         except (ValueError, RecursionError):
             unread, place = unread + 1, begins.end()
             continue
-        if (beside := _beside_answer(value, text, begins.start(), place)) is not None:
+        if (beside := _beside_answer(value, text, begins.start(), place, fences)) is not None:
             return beside or None
     start = text.rfind("\n{") + 1
     with suppress(ValueError, RecursionError):
         if start:
             value, end = _reading.raw_decode(text, start)
-            return _beside_answer(value, text, start, end) or None
+            return _beside_answer(value, text, start, end, fences) or None
     return None
 
 
-def _beside_answer(value: dict[str, Any], text: str, start: int, end: int) -> str | None:
-    """What stands around a whole answer with facts; None where this is none, or no line of its own."""
+def _beside_answer(
+    value: dict[str, Any], text: str, start: int, end: int, fences: Sequence[int]
+) -> str | None:
+    """What stands around a whole answer with facts; None where this is none, quoted, or no line of its own."""
     if _PARTS.isdisjoint(value) or value.keys().isdisjoint(TEXT_KEYS):
         return None
-    before, after = text[:start].rstrip(), text[end:]
-    alone = start == 0 or _LINE_ENDS.match(after)
-    return (before or after.strip()) if alone and not _QUOTING.search(before[-_LONGEST_FENCE:]) else None
+    if bisect(fences, start) % 2 or (start and not _LINE_ENDS.match(text, end)):
+        return None
+    return text[:start].rstrip() or text[end:].strip()
 
 
 _FAILED = ("error", "failed", "failure", "fail")

@@ -303,7 +303,7 @@ class CommandSession(RememberingSession):
             said = "bytes that are no text"
             what = f"{name} answered with {said}: {one_line(stripped, 80)}"
             raise AgentError(what, answer=text, code="unreadable", said=said, place=name)
-        if stripped.startswith(("{", '"')) or stripped in ("null", "[]"):
+        if stripped.startswith(("{", '"')) or stripped == "null":
             with suppress(ValueError):
                 return read_reply(decode(stripped), turn, Paths(), rows=request.schema is not None)
         if why := broken_object(stripped):

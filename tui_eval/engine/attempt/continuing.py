@@ -20,6 +20,7 @@ from tui_eval.formats import format_of
 from tui_eval.guard.secrets import Masker
 from tui_eval.javascript import values as js
 from tui_eval.model import Attempt, Case, Entry, Reply
+from tui_eval.store.imported.results_entries import case_edited, own_content
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import FROM_FILE
@@ -162,11 +163,20 @@ def check_question(job: Job, conversation: Conversation, masker: Masker, *, hook
     if len(said) == 1 and prompt is not None and not _same_prompt(said[0], masker.text(prompt), file_only):
         why = " (its suite's hooks, which change what is asked, run with cases alone)" if hooked else ""
         raise CannotContinue(f"its prompt reads otherwise than when it was answered: run the case{why}")
-    if hooked and job.judges_only and not hooks_ran and job.asked_case.content_hash != job.case.content_hash:
+    if hooked and job.judges_only and not hooks_ran and _is_another(job.asked_case, job.case, job.recorded):
         raise CannotContinue(
             "it was edited since it was answered, or its suite's hooks, which run with cases alone, had made another case "
             "of it: run the case"
         )
+
+
+def _is_another(then: Case, today: Case, recorded: Attempt) -> bool:
+    """Whether a case was another one when it was answered. A results file of promptfoo's knows no more of it than how it
+    was judged."""
+    if own_content(then.content_hash):
+        return case_edited(then.content_hash, today.content_hash)
+    judged = [one.type for one in then.asserted] or [one.type for one in recorded.verdicts]
+    return sorted(judged) != sorted(one.type for one in today.asserted)
 
 
 def _same_prompt(said: str, now: str, from_file: bool) -> bool:
