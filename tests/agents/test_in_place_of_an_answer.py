@@ -901,7 +901,13 @@ async def test_an_agent_network_that_says_nothing(server: Gateway) -> None:
     await it.close()
 
 
-async def test_an_endpoint_whose_stream_was_cut_off_says_so(server: Gateway) -> None:
+async def test_an_endpoint_whose_completion_was_cut_off_says_so(server: Gateway) -> None:
     """What must not stand in it could have come after."""
-    reply = await asked(server, "http", streamed(delta("half"), delta("", "length")))
-    assert reply.text == "half" and reply.finish_reason == "length"
+    cut = {"choices": [{"message": {"content": "half"}, "finish_reason": "length"}]}
+    for planned, path in (
+        (streamed(delta("half"), delta("", "length")), None),
+        (streamed(delta("half"), delta("", "length")), "choices[0].delta.content"),
+        (whole(cut), "choices[0].message.content"),
+    ):
+        reply = await asked(server, "http", planned, **({"reply": path} if path else {}))
+        assert reply.text == "half" and reply.finish_reason == "length"

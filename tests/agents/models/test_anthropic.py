@@ -289,7 +289,7 @@ async def test_only_what_may_stand_in_a_conversation_goes_back(server: Anthropic
         "delta": {"type": "input_json_delta", "partial_json": '{"q": "a'},
     }
     cut = cut.replace(stop, f"data: {json.dumps(broken)}\n\n".encode() + stop, 1)
-    blocks = [{"type": "text", "text": ""}, {**called, "id": "2"}]
+    blocks = [{"type": "text", "text": ""}, {"type": "text", "text": "\n\n"}, {**called, "id": "2"}]
     whole = json.dumps({"content": blocks, "stop_reason": "tool_use"}).encode()
     empty = _streamed([], "end_turn")
     server.plan.extend(

@@ -369,9 +369,11 @@ class HttpSession(RememberingSession):
         except ValueError:
             self._check_words(text, name)
         try:
-            return read_reply(value, turn, agent.paths, rows=request.schema is not None)
+            found, reply = read_reply(value, turn, agent.paths, rows=request.schema is not None)
         except AgentError as error:
             raise AgentError(f"{agent.url}: {error}", answer=error.answer, like=error) from None
+        reply.finish_reason = _ended_by([value])
+        return found, reply
 
     def _check_words(self, text: str, name: str) -> None:
         """Raises `AgentError` where a body of the type `name` that is no JSON is not what the agent said either."""
@@ -458,7 +460,9 @@ class HttpSession(RememberingSession):
                 key = known if isinstance(known, str) else len(calls)
                 calls[key] = {**calls[key], **call} if key in calls else call
         whole["tool_calls"] = list(calls.values())
-        return read_reply(whole, turn, Paths())
+        told, reply = read_reply(whole, turn, Paths())
+        reply.finish_reason = _ended_by(values)
+        return told, reply
 
     def _spent(self, text: str, kind: str) -> UsageReport | None:
         """What the events of a stream that is no answer say that it took."""
@@ -556,6 +560,12 @@ class HttpSession(RememberingSession):
         if isinstance(body, str):
             return url, headers, body.encode("utf-8", "replace")
         return url, headers, None if body is None else encode(body)
+
+
+def _ended_by(values: list[Any]) -> str | None:
+    """Why a chat completion ended, of which `reply` takes the text: what is cut off says so."""
+    said = (at_path(value, "choices[0].finish_reason") for value in reversed(values))
+    return next((reason for reason in said if isinstance(reason, str)), None)
 
 
 def _at(value: Any, path: str) -> Any:

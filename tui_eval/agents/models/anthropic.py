@@ -80,12 +80,12 @@ class AnthropicAnswer:
 
     @property
     def sent_back(self) -> list[dict[str, Any]]:
-        """Its content as it may stand in the conversation: no text is empty there, and arguments are an object, also
-        where they were cut off."""
+        """Its content as it may stand in the conversation: no text is empty or blank there, and arguments are an object,
+        also where they were cut off."""
         return [
             {**block, "input": {}} if isinstance(block.get("input"), str) else block
             for block in self.blocks
-            if block.get("type") != "text" or block.get("text")
+            if block.get("type") != "text" or (block.get("text") or "").strip()
         ]
 
     @property
