@@ -81,6 +81,19 @@ tests:
     )
 
 
+@pytest.mark.parametrize(
+    "provider",
+    ["'{}'", "{{id: '{}'}}", "{{'{}': {{config: {{timeout: 9}}}}}}"],
+    ids=["text", "with an id", "as a key"],
+)
+def test_the_key_in_a_command_of_a_suite_is_a_secret(make: Make, provider: str) -> None:
+    """It stood in the agent's name: in the record, the reports, and what is printed."""
+    provider = provider.format("exec: bot.py --api-key sk-abcdef1234567890")
+    suite = make(f"providers: [{provider}]\nprompts: ['{{{{q}}}}']\ntests: [{{vars: {{q: a}}}}]\n")
+    assert not errors(suite)
+    assert set(suite.hidden) == {"sk-abcdef1234567890"} and "sk-" not in suite.cases[0].case_id
+
+
 def test_prompts_that_a_secret_alone_tells_apart_are_numbered() -> None:
     def hide(text: str) -> str:
         return text.replace("one-secret", MASK).replace("two-secret", MASK)

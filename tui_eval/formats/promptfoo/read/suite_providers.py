@@ -11,7 +11,7 @@ import msgspec
 from tui_eval.formats.format import late
 from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT, PROVIDER_KEYS
 from tui_eval.formats.promptfoo.read.suite_file import LineOf, Missing, SuiteReading, brief, dotted_key
-from tui_eval.guard.secrets import secret_values
+from tui_eval.guard.secrets import in_command, secret_values
 from tui_eval.guard.trust import NeedsTrust, script
 
 
@@ -115,7 +115,8 @@ def of_test(entry: Any, reading: SuiteReading) -> Provider | None:
 
 
 def secrets_in(value: Any, depth: int = 0) -> Iterator[str]:
-    """What providers are given under names of secrets, wherever one stands in a part of a configuration."""
+    """What providers are given under names of secrets, or in the words of a command, wherever one stands in a part of a
+    configuration."""
     if isinstance(value, list):
         for item in value if depth < 50 else ():
             yield from secrets_in(item, depth + 1)
@@ -123,6 +124,9 @@ def secrets_in(value: Any, depth: int = 0) -> Iterator[str]:
         for name, item in value.items():
             if name in ("provider", "providers", "targets"):
                 for one in item if isinstance(item, list) else [item]:
+                    named = one.get("id") if isinstance(one, dict) else one
+                    if isinstance(named, str) and named.startswith("exec:"):
+                        yield from in_command(named.removeprefix("exec:"))
                     if isinstance(one, dict):
                         yield from secret_values(one)
                         yield from late("tui_eval.formats.promptfoo.promptfoo_format:PROMPTFOO").secrets(one)
