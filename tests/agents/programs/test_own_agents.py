@@ -20,6 +20,7 @@ from tests.servers.base import Seen
 from tests.support.agents import agent, context, kinds, of, services, talk
 from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request, create
+from tui_eval.agents.http import http_call
 from tui_eval.agents.programs import command
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta, ToolCall, ToolResult, UsageReport
@@ -286,6 +287,22 @@ async def test_what_a_command_logs_beside_its_json_is_no_answer(tmp_path: Path) 
     ):
         it = agent("command", tmp_path, command=script(tmp_path, f"print({words!r})"))
         assert (await talk(it, "x"))[1][0].text == words
+
+
+@pytest.mark.parametrize("how", ["cut", "hang"])
+async def test_a_stream_of_events_that_said_its_end_is_whole(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Its time limit was waited for, or it had broken off."""
+    monkeypatch.setattr(http_call, "LINGER", 0.01)
+    raw = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
+    raw += b'data: {"choices":[],"usage":{"completion_tokens":7}}\n\ndata: [DONE]\n\n'
+    with OpenAIServer() as server:
+        headers = {"Content-Type": "text/event-stream"}
+        server.plan.append(Planned(raw=raw, hang=how == "hang", cut=how == "cut", headers=headers))
+        it = agent("http", url=f"{server.base}/chat/completions", retries=0)
+        assert (await asyncio.wait_for(talk(it, "x"), 20))[1][0].text == "Hi"
+        await it.close()
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "text/html"])

@@ -12,7 +12,7 @@ import codecs
 import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -69,6 +69,7 @@ _EVENT = re.compile(r"\s*(?:data|event|id|retry)?:")
 """How a stream of events begins."""
 _END = "[DONE]"
 """What some streams say last."""
+_SAID_ALL = re.compile(rb"(?:\A|\n)data: ?\[DONE\]\s*\Z")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:(\|\s*d(?:efault)?\b)|[|}.\[-])")
 """The name of a value that a template prints, and the filter that says what stands in its place where there is none."""
@@ -198,6 +199,18 @@ def _markup(name: str) -> bool:
     return name == "text/html" or name.endswith(("/xml", "+xml"))
 
 
+async def _read_whole(call: HttpCall) -> bytes:
+    """The body; that of a stream of events also where the connection stays open, or breaks, after its last one."""
+    if not call.headers.get("content-type", "").strip().lower().startswith("text/event-stream"):
+        return await call.read()
+    body = bytearray()
+    async with aclosing(call.chunks()) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            call.ended = _SAID_ALL.search(body[-64:]) is not None
+    return bytes(body)
+
+
 def _charset(call: HttpCall) -> str:
     """The encoding that an answer declares, where it is one of texts; else UTF-8."""
     named = _CHARSET.search(call.headers.get("content-type", ""))
@@ -312,7 +325,7 @@ class HttpSession(RememberingSession):
                     if piece and streamed:
                         yield TextDelta(piece)
             else:
-                parts.append((await call.read()).decode(_charset(call), "replace"))
+                parts.append((await _read_whole(call)).decode(_charset(call), "replace"))
             await self._no_answer(call, "".join(parts))
             yield call.exchanged()
             events, reply = self._read("".join(parts), request, call.headers.get("content-type", ""))
