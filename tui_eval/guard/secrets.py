@@ -21,6 +21,7 @@ CUT = "…"
 """What stands where a text was cut, and where a secret may have been."""
 _SHORTEST_PART = 4
 """Characters of a secret, beside where it was cut, from which on they are masked."""
+_LONG = 300
 _SHORTEST_TYPED = 6
 _NO_WORD = r"(?s)(?=.*[^\W\d_])(?=.*(?:\d|[^\w\s.-]))"
 """Of a secret that was typed: from so many characters on, and with more than letters, it is looked for in texts."""
@@ -602,9 +603,15 @@ class _Parts:
     def __init__(self, secrets: Iterable[str]) -> None:
         self._heads: dict[str, list[str]] = {}
         self._tails: dict[str, list[str]] = {}
+        self._longest = 0
+        self._long: list[str] = []
         for one in secrets:
+            if len(one) > _LONG:  # few: looked for one by one
+                self._long.append(one)
+                continue
             self._heads.setdefault(one[:_SHORTEST_PART], []).append(one)
             self._tails.setdefault(one[-_SHORTEST_PART:], []).append(one)
+            self._longest = max(self._longest, len(one))
 
     def masked(self, text: str) -> str:
         first, *rest = text.split(CUT)
@@ -617,21 +624,32 @@ class _Parts:
     def _without_head(self, piece: str) -> str:
         """The piece, which ends where it was cut, without the beginning of a secret at its end."""
         found = len(piece)
-        for head, secrets in self._heads.items():
-            at = piece.find(head, max(0, len(piece) - max(map(len, secrets))))
+        for at in range(max(0, len(piece) - self._longest), len(piece) - _SHORTEST_PART + 1):
+            secrets = self._heads.get(piece[at : at + _SHORTEST_PART], ())
+            if any(one.startswith(piece[at:]) for one in secrets):
+                found = at
+                break
+        for one in self._long:
+            at = piece.find(one[:_SHORTEST_PART], max(0, len(piece) - len(one)))
             while -1 < at < found:
-                if any(one.startswith(piece[at:]) for one in secrets):
+                if one.startswith(piece[at:]):
                     found = at
-                at = piece.find(head, at + 1)
+                at = piece.find(one[:_SHORTEST_PART], at + 1)
         return piece if found == len(piece) else piece[:found] + MASK
 
     def _without_tail(self, piece: str) -> str:
         """The piece, which begins where it was cut, without the end of a secret at its beginning."""
         found = 0
-        for tail, secrets in self._tails.items():
-            at = piece.rfind(tail, 0, max(map(len, secrets)))
+        for end in range(min(len(piece), self._longest), _SHORTEST_PART - 1, -1):
+            secrets = self._tails.get(piece[end - _SHORTEST_PART : end], ())
+            if any(one.endswith(piece[:end]) for one in secrets):
+                found = end
+                break
+        for one in self._long:
+            tail = one[-_SHORTEST_PART:]
+            at = piece.rfind(tail, 0, len(one))
             while at > -1 and (end := at + len(tail)) > found:
-                if any(one.endswith(piece[:end]) for one in secrets):
+                if one.endswith(piece[:end]):
                     found = end
                 at = piece.rfind(tail, 0, end - 1)
         return MASK + piece[found:] if found else piece
