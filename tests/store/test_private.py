@@ -251,13 +251,19 @@ def test_a_home_that_nothing_can_be_made_in_is_no_place_for_anything(tmp_path: P
     for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     own, theirs = tmp_path / f"tui-eval-{os.getuid()}", tmp_path / "home"
-    (theirs / ".local" / "state").mkdir(parents=True)
+    ours = theirs / ".local" / "state" / "tui-eval"
+    ours.mkdir(parents=True)
     monkeypatch.setattr(private.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(Path, "home", lambda: theirs)
-    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anything
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write anything
     assert private.cache_home() == own / ".cache" / "tui-eval"
-    assert trust_store.state_home() == theirs / ".local" / "state" / "tui-eval"  # what is in it is read
-    (theirs / ".local" / "state").rmdir()
+    assert trust_store.state_home() == ours  # what is in it is read
+    (theirs / ".cache").mkdir()  # root's, in an image
+    ours.rmdir()
+    assert private.cache_home() == own / ".cache" / "tui-eval"
+    assert trust_store.state_home() == own / ".local" / "state" / "tui-eval"
+    ours.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # and closed
     assert trust_store.state_home() == own / ".local" / "state" / "tui-eval"
 
 

@@ -29,14 +29,15 @@ def home() -> Path:
 
 
 def of_person(variable: str, *usual: str) -> Path:
-    """The folder that a variable names, else one below the person's; the temporary one where that is not there and cannot
-    be made (`/` is the home of a container's number)."""
+    """The folder that a variable names, else one below the person's; the temporary one where ours in that is not there and
+    cannot be made (`/` is the home of a container's number, `.cache` root's in many images), or is closed."""
     given = os.environ.get(variable, "")
     if given and Path(given).is_absolute():
         return Path(given)
     place = home().joinpath(*usual)
-    there = next(one for one in (place, *place.parents) if os.path.isdir(one))
-    if there == place or os.access(there, os.W_OK):
+    ours = place / "tui-eval"
+    there = next(one for one in (ours, place, *place.parents) if os.path.isdir(one))
+    if os.access(there, os.R_OK | os.X_OK if there == ours else os.W_OK):
         return place
     with contextlib.suppress(OSError):
         return temporary_home().joinpath(*usual)
