@@ -376,6 +376,8 @@ def test_the_secrets_of_a_command_are_known() -> None:
     }
     assert in_command(["bot.py", "--secret", "abc123def456"]) == ["abc123def456"]
     assert in_command("bot.py 'half") == []
+    for login in ("-u me:passw0rd99", "--user me:passw0rd99", "--user=me:passw0rd99"):
+        assert in_command(f"curl {login} http://host/") == ["passw0rd99"]
     assert "sk-12345678abc" in in_command("sh -c 'API_KEY=sk-12345678abc python bot.py --mode fast'")
 
 
@@ -388,6 +390,7 @@ def test_the_secrets_of_a_command_are_known() -> None:
         "bot --auth-token-provider google-cloud",
         "bot --secret-id prod/db/main --credentials conf/creds.json",
         "bot --use-token customer_agent2",
+        "python -u bot.py:main_loop1 --user me:$PASSWORD",
         "sh -c 'TOKEN=$(cat token) bot.py'",
     ],
 )

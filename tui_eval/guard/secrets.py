@@ -89,6 +89,8 @@ _LINE_OF_A_KEY = r"(?<![\w+/=-])[A-Za-z0-9+/]{20,}={0,2}(?![\w+/=-])"
 _SWITCHES = frozenset(
     {"no", "skip", "without", "ask", "prompt", "disable", "enable", "use", "show", "allow", "require"}
 )
+_OF_A_USER = frozenset({"u", "user", "proxy-user", "U"})
+"""Options that curl takes a login by, `name:password`."""
 _PROVIDING = frozenset({"provider", "helper", "command", "store", "vault", "manager", "ref"})
 _LONGEST_DOCUMENT = 50_000
 _IN_COOKIE = r"((?:[A-Za-z_][\w.-]*=(?=[^\s;=]))?)([^\s;]+)"
@@ -353,6 +355,8 @@ def in_command(command: str | list[Any]) -> list[str]:
         )
         if _given(name, value, alone=pair is None):
             _collect({name: value}, True, found, 0)
+        elif name in _OF_A_USER and (login := re.fullmatch(r"[^:\s/]+:(.+)", value)):
+            _keep("" if _made_of_names(login[1]) or "$" in login[1] else login[1], found)
     return list(found)
 
 
