@@ -12,6 +12,7 @@ import pytest
 
 from tests.commands.conftest import Cli
 from tui_eval.commands import listing
+from tui_eval.commands.run_suites import read_env_files
 
 
 @pytest.mark.parametrize("arguments", [["-n", "3"], ["-n3"], ["-n"]])
@@ -247,3 +248,15 @@ def test_in_a_folder_that_was_deleted_one_line_says_so(
     said = cli(*command)
     assert said.code == 4
     assert said.err == "the current folder does not exist any more: change to one that does (cd)\n"
+
+
+def test_a_line_of_an_env_file_that_gives_no_variable_is_said_without_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("OF_A_FILE", "AFTER_IT"):
+        monkeypatch.setenv(name, "before")
+    (tmp_path / "ci.env").write_text("\ufeffOF_A_FILE=1\nMY KEY=secret-9x7\nAFTER_IT=2\n")
+    read_env_files([str(tmp_path / "ci.env")])
+    assert (os.environ["OF_A_FILE"], os.environ["AFTER_IT"]) == ("1", "2")
+    said = capsys.readouterr().err
+    assert "ci.env:2: no NAME=value: the line is passed over" in said and "9x7" not in said

@@ -170,6 +170,9 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
         reader.close()
 
 
+_LINES_SAID = 5
+
+
 def read_env_files(names: Sequence[str]) -> None:
     """Put the variables of `.env` files (several in one text by commas) into the environment; the person
     named them, so they win over it.
@@ -177,7 +180,7 @@ def read_env_files(names: Sequence[str]) -> None:
     Raises:
         CommandError: one cannot be read.
     """
-    from tui_eval.nunjucks.suite_environment import parse
+    from tui_eval.nunjucks.suite_environment import parse, passed_over
 
     for name in (part.strip() for text in names for part in text.split(",")):
         try:
@@ -185,6 +188,8 @@ def read_env_files(names: Sequence[str]) -> None:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8"
             raise CommandError(f"--env-file {name}: {reason}") from None
+        for line in passed_over(text)[:_LINES_SAID]:  # not what stands there: it may be a secret
+            warn(f"--env-file {name}:{line}: no NAME=value: the line is passed over")
         os.environ.update(parse(text))
 
 

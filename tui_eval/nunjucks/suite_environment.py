@@ -29,7 +29,7 @@ def parse(text: str) -> dict[str, str]:
     `'`, `"` or backquotes and span lines; only within `"` do `\\n` and `\\r` mean line breaks.
     """
     result: dict[str, str] = {}
-    for found in _LINE.finditer(text.replace("\r\n", "\n").replace("\r", "\n")):
+    for found in _LINE.finditer(_lines(text)):
         name, single, double, back, plain = found.groups()
         if double is not None:
             value = double.replace("\\n", "\n").replace("\\r", "\r")
@@ -39,6 +39,17 @@ def parse(text: str) -> dict[str, str]:
             value = (plain or "").strip()
         result[name] = value
     return result
+
+
+def passed_over(text: str) -> list[int]:
+    """The lines (from 1) of a `.env` file that say something and give no variable."""
+    rest = _LINE.sub(lambda found: "\n" * found[0].count("\n"), _lines(text))
+    lines = enumerate(rest.split("\n"), 1)
+    return [number for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _lines(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 _NAMED = re.compile(

@@ -297,6 +297,19 @@ def test_transform_of_vars_by_files(make: Make) -> None:
         assert made.cases[0].vars == {"q": "aj"}
 
 
+def test_lines_of_an_env_file_that_give_no_variable_are_noted(make: Make, tmp_path: Path) -> None:
+    """A key that was misspelt with a blank in it was missing in silence."""
+    text = "\ufeffA=1\n# a comment\n\nMY KEY=secret-9x7\nexport B: two\nC='over\ntwo lines'\nD\n"
+    (tmp_path / ".env").write_text(text)
+    suite = make(
+        "prompts: ['{{ env.A }} {{ env.B }} {{ env.C }}']\nproviders: [echo]\ntests: [{vars: {}}]\n",
+        trusted=True,
+    )
+    assert suite.cases[0].turns[0].text == "1 two over\ntwo lines"
+    noted = [(one.path, one.line, one.level) for one in suite.problems if "passed over" in one.message]
+    assert noted == [(".env", 4, "note"), (".env", 8, "note")] and "9x7" not in str(suite.problems)
+
+
 def test_env_files(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTER", "outer")
     (tmp_path / ".env").write_text(

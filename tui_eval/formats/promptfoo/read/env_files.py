@@ -10,7 +10,7 @@ from typing import Any
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading
 from tui_eval.guard.trust import NeedsTrust, from_root
 from tui_eval.nunjucks import templates
-from tui_eval.nunjucks.suite_environment import SuiteEnvironment, parse
+from tui_eval.nunjucks.suite_environment import SuiteEnvironment, parse, passed_over
 
 _ENV = re.compile(
     r"""\{\{-?\s{0,20}env(?:\.([A-Za-z_]\w{0,200})|\[\s{0,20}["']([^"'\]]{1,200})["']\s{0,20}\])([^{}]{0,400}?)-?\}\}"""
@@ -60,9 +60,17 @@ def read_beside(reading: SuiteReading) -> None:
         reading.env_file = {name: value for name, value in found.items() if name not in os.environ}
 
 
+_LINES_SAID = 5
+
+
 def _env_file(name: str, reading: SuiteReading) -> dict[str, str]:
     try:
-        return parse(reading.text(reading.find(name)))
+        file = reading.find(name)
+        text = reading.text(file)
+        for line in passed_over(text)[:_LINES_SAID]:
+            said = "no NAME=value: the line is passed over"
+            reading.problem(from_root(file, reading.root), line, "", said, level="note")
+        return parse(text)
     except Missing as error:
         reading.problem(reading.name, 0, "commandLineOptions.envPath", str(error))
         return {}
