@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from tui_eval.tui.state.case.case_content import CaseContent
 
 
+ASKS_NOTHING = (("esc", "", "go back"),)
+"""The answers of a question that says why there is nothing to ask about: the key typed next was an answer, and does nothing
+else (`y a` and `m r` run nothing)."""
+
+
 class Ask(Protocol):
     """A question over the screen, answered by one key."""
 

@@ -391,34 +391,23 @@ class HttpSession(RememberingSession):
     def _check_words(self, text: str, name: str) -> None:
         """Raises `AgentError` where a body of the type `name` that is no JSON is not what the agent said either."""
         url, is_json = self.agent.url, _is_json(name)
+
+        def unlike(what: str, said: str, code: str = "unreadable") -> AgentError:
+            return AgentError(what, answer=text, code=code, said=said, place=place_of(url))
+
         start = text.lstrip("\ufeff \t\r\n")
         why = broken_object(text)
         if why or (is_json and (start[:1] in '{["' or _BINARY.search(text))):
             said = "says that it is JSON and is not" if is_json else f"is {why}"
-            raise AgentError(
-                f"the answer of {url} {said}: {one_line(text)}",
-                answer=text,
-                code="unreadable",
-                said=f"no JSON: {one_line(text)}",
-                place=place_of(url),
-            )
+            raise unlike(f"the answer of {url} {said}: {one_line(text)}", f"no JSON: {one_line(text)}")
         if (beside := words_beside_json(text)) is not None:
             said = f"words beside its JSON: {one_line(beside, 120)}"
-            raise AgentError(
-                f"the answer of {url} has {said}",
-                answer=text,
-                code="unreadable",
-                said=said,
-                place=place_of(url),
-            )
+            raise unlike(f"the answer of {url} has {said}", said)
         if (_markup(name) or is_json or not name) and _TAG.match(start):
             what = "XML" if name.endswith("xml") else "a page"
-            raise AgentError(
-                f"{url} answered with {what} instead of JSON or text: {explain(text)}",
-                answer=text,
-                code="page-instead",
-                said=explain(text),
-                place=place_of(url),
+            shown = explain(text)
+            raise unlike(
+                f"{url} answered with {what} instead of JSON or text: {shown}", shown, "page-instead"
             )
         if name and not is_json and not name.startswith("text/"):
             what = f"{name}, neither JSON nor text"
@@ -426,13 +415,7 @@ class HttpSession(RememberingSession):
             what = "bytes that are no text"
         else:
             return
-        raise AgentError(
-            f"{url} answered with {what}: {one_line(text, 80)}",
-            answer=text,
-            code="unreadable",
-            said=what,
-            place=place_of(url),
-        )
+        raise unlike(f"{url} answered with {what}: {one_line(text, 80)}", what)
 
     def _of_events(self, events: list[str], ended: bool, turn: int) -> tuple[list[Event], Reply]:
         """The texts of a stream's events as one: those at `reply`, else those of a chat completion.

@@ -24,7 +24,7 @@ from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.runs import MOST_ROWS, RunController
 from tui_eval.tui.front import SuitesChanged
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.services import AppServices, Core, PlaceStack
+from tui_eval.tui.services import ASKS_NOTHING, AppServices, Core, PlaceStack
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.case_history import note_words
 
@@ -173,7 +173,7 @@ class NoteController:
             elif content.folder is not None and is_looked_at(content.folder):
                 words = NOT_NOTED
             if words or row is None:  # asked all the same: `m r` is no key that runs the case
-                self._places.ask(f"{words[:1].upper()}{words[1:]}.", ANSWERS[-1:], lambda _: None)
+                self._places.ask(f"{words[:1].upper()}{words[1:]}.", ASKS_NOTHING, lambda _: None)
                 return
             place_of = (content.run_id, row.id)
             content.called = self.state.name_of(pointer.case_id, content.name)

@@ -21,7 +21,7 @@ from tui_eval.tui.inspector.data import DataTab
 from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.loaders.case_loader import notes_of
 from tui_eval.tui.screens.prompt import Prompt, Prompts
-from tui_eval.tui.services import AppServices
+from tui_eval.tui.services import ASKS_NOTHING, AppServices
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.case.case_history import note_words
 from tui_eval.tui.state.case.copying import COPY_CHOICES, text_of
@@ -174,7 +174,7 @@ class CaseNotes:
 
     def _asks_nothing(self, words: str) -> None:
         """The next key was an answer, and does nothing else: `m r` runs nothing."""
-        self._services.ask(f"{words[:1].upper()}{words[1:]}.", (("esc", "", "go back"),), lambda _: None)
+        self._services.ask(f"{words[:1].upper()}{words[1:]}.", ASKS_NOTHING, lambda _: None)
 
     async def _chosen(self, note: HumanNote, choice: str) -> None:
         if choice == "n":

@@ -21,6 +21,7 @@ from tui_eval.tui.screens.list_arrangement import ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.services import ASKS_NOTHING
 from tui_eval.tui.state.app_state import CasePointer, where_is
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import CaseSource
@@ -37,9 +38,6 @@ REST = 0.12
 """Seconds the cursor rests before the right side follows it, so that a held key stays cheap."""
 
 
-GO_BACK = (("esc", "", "go back"),)
-"""Offered where there is nothing to ask about: the key typed next was an answer, and does nothing else (`y a` runs
-nothing)."""
 OPENS = bindings("list", tuple(key for key in KEYS if key.id == "list.open"))
 """Enter in a pane: the case that stands there."""
 
@@ -390,7 +388,7 @@ class ListPlace(Place, inherit_bindings=False):
         services, pointer = self.services, self.current()
         if pointer is None:
             services.places.show(
-                "ask", "Copy: put the cursor on a case first.", GO_BACK, answer=lambda _: None
+                "ask", "Copy: put the cursor on a case first.", ASKS_NOTHING, answer=lambda _: None
             )
             return
         where = where_is(services.state, pointer, family=False)
@@ -415,7 +413,7 @@ class ListPlace(Place, inherit_bindings=False):
         pointer = self.current()
         if pointer is None:
             words = "Your verdict: put the cursor on a case first."
-            self.services.places.show("ask", words, GO_BACK, answer=lambda _: None)
+            self.services.places.show("ask", words, ASKS_NOTHING, answer=lambda _: None)
         else:
             self.services.notes.ask(pointer, self._ask_note)
 
