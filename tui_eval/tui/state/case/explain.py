@@ -20,7 +20,7 @@ from tui_eval.tui.state.case.tool_pairing import pair
 from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.json_lines import short
 from tui_eval.tui.state.text.lines import Line, Span, one_line
-from tui_eval.tui.state.text.value_difference import differing_lines
+from tui_eval.tui.state.text.text_difference import differing_lines
 
 FIELDS = ("differs", "absent-field", "extra-field", "compared")
 SHORT = 4
