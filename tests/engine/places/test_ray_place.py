@@ -26,12 +26,13 @@ from tui_eval.config.config_schema import Wrong, where
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine import plan
 from tui_eval.engine.after.resuming import resume
-from tui_eval.engine.places import ray_driver, ray_place, ray_worker
+from tui_eval.engine.places import ray_driver, ray_place, ray_worker, sent_project
 from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.chosen_place import what_runs_here
 from tui_eval.engine.places.ray_driver import NoCluster
-from tui_eval.engine.places.ray_place import RayPlace, check_size, packed_project
+from tui_eval.engine.places.ray_place import RayPlace
 from tui_eval.engine.places.ray_worker import EventLog, FarContext, OwnFiles, RayWorker, WorkerStart
+from tui_eval.engine.places.sent_project import check_size, packed_project
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.secrets import Masker
@@ -159,7 +160,7 @@ def test_too_much_is_refused_before_it_is_read(root: Path, tmp_path: Path) -> No
         file.truncate(2**40)  # no memory holds it
     with pytest.raises(OSError, match=r"more than 200 MB \(most of it in large, .*files: shared") as refused:
         packed_project(Config(root=root), Masker([]), tmp_path)
-    assert ray_place.LARGEST == 200 * 2**20
+    assert sent_project.LARGEST == 200 * 2**20
     assert "\n" not in str(refused.value)
 
 

@@ -46,7 +46,8 @@ def check_place(request: RunRequest, config: Config, trust: Trust, *, typed: boo
         except NeedsTrust as needs:
             raise ConfigError(f"{needs}; to agree to just that: --on {on}; to run here: --on here") from None
     if on != "here":
-        from tui_eval.engine.places.ray_place import check_ray, check_size
+        from tui_eval.engine.places.ray_place import check_ray
+        from tui_eval.engine.places.sent_project import check_size
 
         check_ray("" if on == "ray" else on)
         if on != "ray" and config.run.files != "shared":
@@ -62,7 +63,7 @@ def check_sent(request: RunRequest, jobs: Sequence[Job], context: RunContext, tr
     on, config = place_name(request, context.config), context.config
     if on in ("here", "ray") or config.run.files == "shared":
         return
-    from tui_eval.engine.places.ray_place import check_agents
+    from tui_eval.engine.places.sent_project import check_agents
 
     asked = [job.spec for job in jobs if job.recorded is None and not job.problem]
     agents = {spec.name: spec for spec in asked if spec is not None and spec.type != "replay"}

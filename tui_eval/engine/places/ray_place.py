@@ -11,10 +11,7 @@ import pickle
 import re
 import sys
 import tempfile
-import zipfile
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,22 +19,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval.agents.base import Pace
-from tui_eval.config.config_schema import CONFIG_NAME
-from tui_eval.config.project import AgentSpec, Config, ConfigError
-from tui_eval.engine.fingerprints import Fingerprints
+from tui_eval.config.project import Config, ConfigError
 from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost
 from tui_eval.engine.places.chosen_place import what_runs_here
 from tui_eval.engine.places.here import Here
 from tui_eval.engine.places.ray_driver import why_ended
 from tui_eval.engine.places.ray_messages import LoggedEvent, events_of
+from tui_eval.engine.places.sent_project import packed_project
 from tui_eval.engine.schedule import within_open_files
 from tui_eval.extras import adding
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import in_turn
-from tui_eval.guard.secrets import Masker
 from tui_eval.guard.spelling import some_of
-from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt
 from tui_eval.slow_imports import hide_in
 from tui_eval.store.encoding import unpack
@@ -620,171 +614,3 @@ def _no_worker(node: str, why: str) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-LARGEST = 200 * 2**20
-"""Bytes of files that are sent at most; Ray keeps them in its head's memory."""
-_FOLDERS = frozenset({".git", ".tui-eval", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
-_OWN_FOLDERS = frozenset({".git", ".tui-eval", ".hg", ".svn"})
-"""Folders of which no link brings a file along either."""
-_MARK = "pyvenv.cfg"
-_DECODED = 2**20
-"""Bytes of a file that is read as a text; in what is larger secrets are looked for as bytes."""
-_EARLIEST = (1980, 1, 1, 0, 0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class SentFiles:
-    """The zip file, what it holds in words for a person, and what was left out for a secret in it."""
-
-    file: Path
-    words: str
-    left_out: list[str]
-
-
-def check_size(config: Config) -> None:
-    """Say before anything is made that the project is too large to be sent. Blocking.
-
-    Raises:
-        ConfigError: one line that says what to do.
-    """
-    try:
-        for _ in _sent_files(config):
-            pass
-    except OSError as error:
-        raise ConfigError(f"the project's files cannot be sent to a cluster: {error}") from None
-
-
-def check_agents(config: Config, trust: Trust, masker: Masker, agents: Iterable[AgentSpec]) -> None:
-    """Say before anything is made that a file of one of these agents would not be sent, for a secret in it. Blocking.
-
-    Raises:
-        ConfigError: one line that says what to do.
-    """
-    marks = Fingerprints(config, trust)
-    for spec in agents:
-        for path in marks.files_of_agent(spec):
-            real = os.path.realpath(path)
-            with contextlib.suppress(OSError):
-                size = os.stat(real).st_size
-                if size > LARGEST or not _has_secret(Path(real).read_bytes(), masker):
-                    continue
-                if real in map(os.path.realpath, _files(config.root, config.file)):
-                    raise ConfigError(
-                        f"agents.{spec.name}: {os.path.relpath(real, os.path.realpath(config.root))} is not sent to a cluster: "
-                        "a secret stands in it; have it read the secret from its environment variable, which workers get, "
-                        "or say `run: {files: shared}` where all machines have the project's folder"
-                    )
-
-
-def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
-    """The project's files in a zip file in `folder`. Left out are version control, the store, `.env` files and
-    `tui_eval.yaml` (workers have its contents in memory), environments, links that lead out of the project or to one of these,
-    and files that hold a secret that is known. Blocking.
-
-    Raises:
-        OSError: they are too much, or cannot be read.
-    """
-    root = config.root
-    sent = messages.SentFolder()
-    secret: list[str] = []
-    target = folder / "project.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package:
-        for path in _sent_files(config):
-            name = str(path.relative_to(root))
-            body = path.read_bytes()
-            if _has_secret(body, masker):
-                secret.append(os.fsencode(name).decode("utf-8", "replace"))
-                continue
-            known = name
-            if _UNPACKED_BY_NOBODY.search(name):
-                known = f"{messages.MANIFEST}-{len(sent.names)}"
-                sent.names[known] = messages.text_of(name)
-            # The same files make the same package, which Ray then has already.
-            info = zipfile.ZipInfo(known, _EARLIEST)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = (path.stat().st_mode & 0o777) << 16
-            package.writestr(info, body)
-            sent.sizes[known] = len(body)
-        _add_folders(sent, root)
-        package.writestr(zipfile.ZipInfo(messages.MANIFEST, _EARLIEST), msgspec.json.encode(sent))
-    count, size = len(sent.sizes), target.stat().st_size / 2**20
-    said = f"ray: {count:,} {'file of' if count == 1 else 'files of'} {root} {'is' if count == 1 else 'are'} sent ({size:.1f} MB packed), without .git, .tui-eval, .env*, environments, node_modules and tui_eval.yaml"
-    if secret:
-        said += f"; left out, for a secret in them: {', '.join(secret[:5])}{' …' if len(secret) > 5 else ''}"
-    return SentFiles(target, said, secret)
-
-
-_UNPACKED_BY_NOBODY = re.compile(r"[\\\ud800-\udfff]|^[^/]:")
-"""In a name: bytes that are no UTF-8, which no zip file takes, and what Ray passes over (Windows' separator and drives)."""
-
-
-def _add_folders(sent: messages.SentFolder, root: Path) -> None:
-    """Folders without a file that is sent, and links to folders."""
-    real = os.path.realpath(root)
-    filled = {os.path.dirname(name) for name in sent.sizes}
-    for where, folders, _ in _walked(root):
-        name = os.path.relpath(where, root)
-        if name not in filled and name != os.curdir:
-            sent.folders.append(messages.text_of(name))
-        for link in filter(os.path.islink, (os.path.join(where, folder) for folder in folders)):
-            target = os.path.realpath(link)
-            if _is_sent(target, real, None) or target == real:
-                leads = os.path.relpath(target, os.path.realpath(where))
-                sent.links[messages.text_of(os.path.relpath(link, root))] = messages.text_of(leads)
-
-
-def _has_secret(body: bytes, masker: Masker) -> bool:
-    if not masker:
-        return False
-    if len(body) > _DECODED:
-        return masker.stands_in(body)
-    text = body.decode("utf-8", "replace")
-    return masker.text(text) != text or masker.stands_in(body)
-
-
-def _sent_files(config: Config) -> Iterator[Path]:
-    """The files; raises `OSError` where they are too much."""
-    total, sizes = 0, Counter[str]()
-    for path in _files(config.root, config.file):
-        size = path.stat().st_size
-        total += size
-        sizes[path.relative_to(config.root).parts[0]] += size
-        if total > LARGEST:
-            most = ", ".join(name for name, _ in sizes.most_common(3))
-            raise OSError(
-                f"they are more than {LARGEST // 2**20} MB (most of it in {most}); put the project on a "
-                "folder that all machines share, and say `run: {files: shared}` in tui_eval.yaml"
-            )
-        yield path
-
-
-def _walked(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """The folders that are sent, each with the folders in it (links to some, too) and the names of files, in order."""
-    for where, folders, names in os.walk(root):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if name not in _FOLDERS and not os.path.lexists(os.path.join(where, name, _MARK))
-        )
-        yield where, folders, sorted(names)
-
-
-def _files(root: Path, configuration: Path | None) -> Iterator[Path]:
-    real = os.path.realpath(root)
-    its_own = configuration and os.path.realpath(configuration)
-    for where, _, names in _walked(root):
-        for name in names:
-            path = Path(where, name)
-            target = os.path.realpath(path)
-            if _is_sent(str(path), str(root), its_own) and _is_sent(target, real, its_own) and path.is_file():
-                yield path
-
-
-def _is_sent(path: str, root: str, configuration: str | None) -> bool:
-    """Whether a file, or what a link leads to, is below the root and none of what is kept back."""
-    name = os.path.basename(path)
-    if name.startswith(".env") or name == CONFIG_NAME or path == configuration:
-        return False
-    below = root.rstrip(os.sep) + os.sep
-    return path.startswith(below) and _OWN_FOLDERS.isdisjoint(path[len(below) :].split(os.sep))
