@@ -11,11 +11,13 @@ import pytest
 from msgspec import UNSET
 
 from tests.support import TESTS
-from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports, ratio
+from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports
 from tui_eval.causes import words_of
 from tui_eval.formats import judge
+from tui_eval.formats.neuro_san import read_neuro_san
 from tui_eval.formats.neuro_san.judge_neuro_san import question
-from tui_eval.model import Assertion, Case, Reply, Turn
+from tui_eval.model import Assertion, Case, Outcome, Reply, Turn
+from tui_eval.store.summary import case_outcome
 
 VECTORS = TESTS / "vectors"
 ROWS = [json.loads(line) for line in (VECTORS / "neurosan_asserts.jsonl").read_text().splitlines()]
@@ -93,18 +95,17 @@ async def _silent_judge(system: str | None, prompt: str, schema: Any) -> JudgeAn
 
 @pytest.mark.parametrize("row", RATIOS, ids=lambda row: row["id"])
 def test_success_ratio(row: dict[str, Any]) -> None:
-    expected = row.get("v0_7_15", row)
+    """As a case file is read, and as a run counts what came of its attempts."""
     value = row["parsed_ratio"] if row["parsed_ratio"] is not None else "1/1"
-    outcomes = ["passed" if sample == "pass" else "failed" for sample in row["samples"]]
     if row["iterations_started"] == 0:
-        with pytest.raises(ratio.RatioError, match="success_ratio"):
-            ratio.parse(value)
+        with pytest.raises(ValueError, match="must be"):
+            read_neuro_san.ratio(value)
         return
-    parsed = ratio.parse(value)
-    assert parsed.samples == row["iterations_started"]
-    assert ratio.passes(parsed, outcomes) is expected["pass"]
-    if not expected["pass"] and "message" in expected:
-        assert ratio.report(parsed, outcomes, "a", "<file>") == expected["message"]
+    attempts, required = read_neuro_san.ratio(value)
+    assert attempts == row["iterations_started"]
+    outcomes: list[Outcome] = ["passed" if sample == "pass" else "failed" for sample in row["samples"]]
+    passed = case_outcome(outcomes, required) == "passed"
+    assert passed is row.get("v0_7_15", row)["pass"]
 
 
 HOLDS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
