@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval.config.project import load
-from tui_eval.engine.prepare import CasesOfSuites, candidates
+from tui_eval.engine.candidates import CasesOfSuites, candidates
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError, choose
 from tui_eval.formats import reading

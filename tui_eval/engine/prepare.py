@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -40,15 +40,15 @@ from tui_eval.engine.after.row_comparison import (
 )
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.cached_session import Answers
+from tui_eval.engine.candidates import CasesOfSuites, candidates, meant, no_longer_there
 from tui_eval.engine.changed import UnreadRuns, VerdictSettings, changed, not_known, provenance_in
 from tui_eval.engine.fingerprints import Fingerprints, unlisted_data
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.places.chosen_place import check_place, check_sent
-from tui_eval.engine.plan import AskedBySuite, Job, plan, same_column, without_provider_twins
+from tui_eval.engine.plan import AskedBySuite, Job, plan, same_column
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import (
-    LOOKS_AT_ALL,
     NOTHING_FAILED,
     NothingLeft,
     SelectionError,
@@ -65,7 +65,7 @@ from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store import judged_under, missing_cases, shard_runs
-from tui_eval.store.case_state import Column, by_content, not_passed
+from tui_eval.store.case_state import Column, by_content
 from tui_eval.store.index import Index, seen_ahead
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, not_known_in
@@ -76,87 +76,6 @@ from tui_eval.store.writer import RunWriter
 if TYPE_CHECKING:
     from tui_eval.engine.after.judging_again import Judged
     from tui_eval.engine.shards import Shard
-
-# -- The cases that a request chooses from, made no further than it needs them: of a table of a hundred
-# thousand rows, one case by its id, or the first ten, are there at once.
-
-
-class CasesOfSuites(Sequence[Case]):
-    """The cases of several suites, one after the other; those of large tables are made when their turn comes."""
-
-    def __init__(self, loaded: Sequence[Suite]) -> None:
-        self._parts = [suite.cases for suite in loaded]
-
-    def __len__(self) -> int:
-        return sum(map(len, self._parts))
-
-    @overload
-    def __getitem__(self, index: int) -> Case: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Case]: ...
-
-    def __getitem__(self, index: int | slice) -> Case | list[Case]:
-        if isinstance(index, slice):
-            return list(self)[index]
-        place = index if index >= 0 else len(self) + index
-        for part in self._parts if place >= 0 else ():
-            if place < len(part):
-                return part[place]
-            place -= len(part)
-        raise IndexError(f"there are {len(self)} cases")
-
-    def __iter__(self) -> Iterator[Case]:
-        return chain.from_iterable(self._parts)
-
-
-def candidates(loaded: Sequence[Suite], request: RunRequest) -> Sequence[Case]:
-    """All cases, or as many as can be among the chosen ones; `selection.choose` decides."""
-    named = request.case_ids
-    if named is None and request.cells is not None:
-        named = [cell.case_id for cell in request.cells]
-    if named and (found := reading.with_ids(loaded, named)):
-        return found
-    if request.select and (found := _by_ids(loaded, request.select)):
-        return found
-    count = _beginning(request)
-    if count is not None:
-        return case_filters.first(chain.from_iterable(suite.cases for suite in loaded), count)
-    return CasesOfSuites(loaded)
-
-
-def _by_ids(loaded: Sequence[Suite], words: Sequence[str]) -> list[Case]:
-    """The cases that whole ids name; none where a word is something else, too (a name, a folder)."""
-    if not all("::" in word for word in words):
-        return []
-    wanted = {part.strip() for word in words for part in (word, *word.split(","))}
-    found = reading.with_ids(loaded, wanted)
-    ids = {case.case_id for case in found}
-    for word in words:
-        parts = [part.strip() for part in word.split(",") if part.strip()]
-        if word.strip() not in ids and not all(part in ids for part in parts):
-            return []
-    return found
-
-
-def _gone(request: RunRequest, cases: Sequence[Case]) -> list[Problem]:
-    """The cases that are asked for by their ids and are in none of the files that were read: a run without them is
-    not the one that was asked for. Where none is there at all, `selection.choose` says so."""
-    named = request.case_ids or [cell.case_id for cell in request.cells or ()]
-    there = {case.case_id for case in cases} if named else set()
-    gone = [one for one in dict.fromkeys(named) if one not in there]
-    what, cure = "is not there any more, and is not run", "it may have been renamed; read the suites again"
-    parts = [one.partition("::") for one in (gone if len(gone) < len(set(named)) else ())]
-    return [Problem(suite, 0, name, what, cure) for suite, _, name in parts]
-
-
-def _beginning(request: RunRequest) -> int | None:
-    """How many tests from the first one on are enough; None: all must be looked at."""
-    if any(getattr(request, name) for name in LOOKS_AT_ALL):
-        return None
-    if request.filter_range is not None:
-        return case_filters.end_of_range(request.filter_range)
-    return request.filter_first_n
 
 
 class NothingToRun(Exception):
@@ -189,7 +108,11 @@ def prepare(
         SelectionError, ConfigError, StoreError: one clear line each.
     """
     request = _as_before(request)
-    shard = _shard(request)
+    shard: Shard | None = None
+    if request.shard is not None:
+        from tui_eval.engine.shards import shard_asked  # late: most runs are whole
+
+        shard = shard_asked(request, request.shard)
     paths = paths_of(request)
     if config is None:
         config = load(paths, request.config_file, root=Path(request.root) if request.root else None)
@@ -210,9 +133,9 @@ def prepare(
     if not cases:
         raise NothingToRun(_nothing(paths, problems), problems)
     settings = {suite.path: suite.settings for suite in loaded}
-    hooked = any(map(_has_hooks, loaded))
-    problems += _gone(request, cases) * (not hooked)
-    chooses = shard is not None or hooked or names_columns(request)
+    hooked = {suite.path for suite in loaded if _has_hooks(suite)}
+    problems += no_longer_there(request, cases) * (not hooked)
+    chooses = shard is not None or bool(hooked) or names_columns(request)
     named, asks, chosen = request, request, cases
     environment = RunContext(config, trust)
     problems = environment.masker.value(problems)
@@ -226,9 +149,11 @@ def prepare(
     try:
         if hooked:
             of_files = CasesOfSuites(loaded)
-            loaded, settings, asks = _with_hooks_first(loaded, request, settings, environment)
+            from tui_eval.engine.run_hooks import suites_with_hooks  # late, as below: few suites have any
+
+            loaded, settings, asks = suites_with_hooks(loaded, hooked, request, settings, environment)
             cases = candidates(loaded, asks)
-            problems += environment.masker.value(_gone(request, [*of_files, *cases]))
+            problems += environment.masker.value(no_longer_there(request, [*of_files, *cases]))
             if asks.failed_only or (request.linked_to and asks.cells):
                 unmade = not_made_before(of_files, CasesOfSuites(loaded), latest())
         if chooses:
@@ -241,7 +166,9 @@ def prepare(
                 own = msgspec.structs.replace(request)  # planning writes into it
                 of_shards = plan(cases, config, own, latest, settings, chosen=True, trust=trust)
             asked_by_suite = AskedBySuite(config, request, settings, trust)
-            cases, planned_shard, whole = _part(cases, request, shard, asked_by_suite)
+            from tui_eval.engine.shards import part_of
+
+            cases, planned_shard, whole = part_of(cases, request, shard, asked_by_suite)
             planned_shard.columns = environment.masker.value(asked_by_suite.kept())
             planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
         planned_as = request
@@ -251,6 +178,8 @@ def prepare(
             planned_as = msgspec.structs.replace(request, cells=cells)
         jobs = plan(cases, config, planned_as, latest, settings, chosen=chooses, trust=trust)
         if hooked:
+            from tui_eval.engine.run_hooks import mark_failed
+
             mark_failed(jobs, environment)
     except NothingLeft as error:
         never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
@@ -300,7 +229,7 @@ def prepare(
         jobs, added = without_stored(jobs, asked, stored)
     never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards or jobs))
     if named.failed_only and (runs := UnreadRuns(Index(config.root).runs())).all:
-        unknown = not_known(runs.beside(latest().get(one, ()) for one in _meant(named, loaded)))
+        unknown = not_known(runs.beside(latest().get(one, ()) for one in meant(named, loaded)))
     check_judge(request, environment, typed=request.judge)
     check_given(request.agreed, jobs, config, trust)
     check_sent(request, jobs, environment, trust)
@@ -422,47 +351,6 @@ def kept_answers(config: Config, trust: Trust, request: RunRequest, *, keeps: bo
     return answers if (wanted and (keeps or answers.cache.is_there)) or answers.replaces else None
 
 
-def _shard(request: RunRequest) -> Shard | None:
-    """The part of the cases that is asked for.
-
-    Raises:
-        SelectionError: it cannot be read, or every part would be of another whole.
-    """
-    if request.shard is None:
-        return None
-    if request.changed_only:
-        raise SelectionError(
-            "--shard with --changed: what changed is known where the runs before are, not to every shard"
-        )
-    if request.filter_sample is not None and request.filter_sample_seed is None:
-        raise SelectionError(
-            "--shard with --filter-sample: each shard would draw other cases; give --filter-sample-seed, the same to all"
-        )
-    from tui_eval.engine.shards import read_shard  # imported late: most runs are whole
-
-    return read_shard(request.shard)
-
-
-def _part(
-    cases: Sequence[Case], request: RunRequest, shard: Shard, asked: AskedBySuite
-) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
-    """The shard's part of the chosen cases, with what its run remembers of the whole.
-
-    Raises:
-        NothingLeft: there is none.
-    """
-    if request.agents and request.cells is None:
-        cases = list(without_provider_twins(cases))
-    from tui_eval.engine.shards import taken
-
-    own, planned, whole = taken(cases, shard, asked.add)
-    if cases and not own:
-        raise NothingLeft(
-            f"shard {shard} holds none of the {len(cases):,} cases: there is nothing to run in it"
-        )
-    return own, planned, whole
-
-
 def typed_options(request: RunRequest) -> dict[str, Any]:
     """What was typed for promptfoo's suites, by promptfoo's names."""
     configs = reading.configs(request.configs)
@@ -531,73 +419,6 @@ def _of_hooks(environment: RunContext) -> str:
     return f"those that hooks add are not among them: {some_of(list(failed.values()), 2)}" if failed else ""
 
 
-_NAMES = ("select", "cells", "case_ids", "failed_only")
-_HOW_MANY = ("filter_range", "filter_first_n", "filter_sample", "filter_sample_seed")
-_FILTERS = (
-    "filter_metadata", "filter_pattern", "filter_prompts", "filter_providers", "filter_failing", "filter_failing_only",
-    "filter_errors_only",
-)  # fmt: skip
-
-
-def _with_hooks_first(
-    loaded: Sequence[Suite],
-    request: RunRequest,
-    settings: dict[str, dict[str, Any]],
-    environment: RunContext,
-) -> tuple[list[Suite], dict[str, dict[str, Any]], RunRequest]:
-    """The suites as their `beforeAll` hooks leave them, so that a case which a hook adds can be named, and is of one
-    shard; and what is left to ask of them. Filters are the tool's and come before its hooks, as there. Hooks of suites
-    that nothing named can be in are not run: they may start servers."""
-    named = any(getattr(request, name) for name in _NAMES) or request.cells is not None
-    asks = _asks_for(request, (*_NAMES, *(_HOW_MANY if named else ())))
-    filters = _asks_for(request, (*_FILTERS, *(() if named else _HOW_MANY)))
-    may = _may_be_meant(loaded, request, environment.config.root)
-    hooked = {one.path for one in loaded if _has_hooks(one) and (may is None or one.path in may)}
-    cases: dict[str, Sequence[Case]] = {suite.path: suite.cases for suite in loaded}
-    if (left := choose(every := CasesOfSuites(loaded), filters, dict)) is not every:
-        cases = _by_suite(loaded, left)
-    seen = [case for path in cases if path in hooked for case in cases[path]]
-    made, settings = with_hooks(seen, settings, environment)
-    after = _by_suite([suite for suite in loaded if suite.path in hooked], made)
-    if asks.case_ids is not None and not (request.cells or request.linked_to or request.continue_from):
-        # Who asks for all that a suite's file holds asks for the suite, as its name on the command line does.
-        ids = set(asks.case_ids)
-        whole = [path for path in after if ids.issuperset(case.case_id for case in cases[path])]
-        asks.case_ids = [*asks.case_ids, *(case.case_id for path in whole for case in after[path])]
-    cases |= after
-    return [msgspec.structs.replace(one, cases=cases[one.path]) for one in loaded], settings, asks
-
-
-def _by_suite(suites: Sequence[Suite], cases: Iterable[Case]) -> dict[str, Sequence[Case]]:
-    found: dict[str, list[Case]] = {suite.path: [] for suite in suites}
-    for case in cases:
-        found[case.suite].append(case)
-    return {**found}
-
-
-def _asks_for(request: RunRequest, names: Sequence[str]) -> RunRequest:
-    """A request for these things of another alone."""
-    return RunRequest(**{name: getattr(request, name) for name in names})
-
-
-def _may_be_meant(loaded: Sequence[Suite], request: RunRequest, root: Path) -> set[str] | None:
-    """The suites in which that can be what a request names; None: in any."""
-    if request.case_ids is not None or request.cells is not None:
-        ids = request.case_ids or [cell.case_id for cell in request.cells or ()]
-        return {case_id.partition("::")[0] for case_id in ids}
-    if request.select:
-        try:
-            return {
-                case.suite for case in choose(CasesOfSuites(loaded), _asks_for(request, ["select"]), dict)
-            }
-        except SelectionError:
-            return None  # it may be a case that a hook adds
-    if request.failed_only:
-        latest = Index(root).latest()
-        return {case_id.partition("::")[0] for case_id, results in latest.items() if not_passed(results)}
-    return None
-
-
 def recall(environment: RunContext, folder: Path, jobs: Sequence[Job]) -> list[Ended]:
     """What rows of a run that is gone on with need of those that ended: of a conversation, or with stored outputs,
     what came before them; of columns that are compared, the other columns, which are given back."""
@@ -639,25 +460,6 @@ def recall_linked(
         return linked_columns(readers, theirs, asked, today)
 
 
-def with_hooks(
-    cases: Sequence[Case], settings: dict[str, dict[str, Any]], environment: RunContext
-) -> tuple[list[Case], dict[str, dict[str, Any]]]:
-    """The cases and settings as the suites' `beforeAll` hooks leave them."""
-    from tui_eval.engine.run_hooks import SuiteHooks
-
-    environment.hooks = SuiteHooks(settings, environment.config, environment.trust, environment)
-    begun, changed = environment.hooks.begin(cases)
-    return begun, {**settings, **changed}
-
-
-def mark_failed(jobs: Sequence[Job], environment: RunContext) -> None:
-    """Attempts of suites whose `beforeAll` failed are errors that say so."""
-    failed = environment.hooks.failed if environment.hooks is not None else {}
-    for job in jobs:
-        if job.suite in failed:
-            job.problem = failed[job.suite]
-
-
 def check_judge(request: RunRequest, environment: RunContext, *, typed: str | None) -> None:
     """Say before anything is asked, and paid for, that there is no such judge. `typed` is the one that a
     person has named for this run, which is trusted by that.
@@ -686,7 +488,7 @@ def _never_ran(
     are not among the `jobs` that run now."""
     if not case_filters.looks_back(request):
         return ""
-    ids = _meant(request, loaded)
+    ids = meant(request, loaded)
 
     @functools.cache
     def by_id() -> dict[str, list[Job]]:
@@ -700,15 +502,6 @@ def _never_ran(
 
     every = functools.cache(lambda: list(CasesOfSuites(loaded)))
     return case_filters.never_ran(root, request, ids, latest(), runs_now, every)
-
-
-def _meant(request: RunRequest, loaded: Sequence[Suite]) -> set[str]:
-    """The ids of the cases that a request for what failed before looks for it among."""
-    asked = msgspec.structs.replace(
-        request, cells=None, failed_only=False, filter_failing=None, filter_failing_only=None,
-        filter_errors_only=None, filter_sample=None,
-    )  # fmt: skip
-    return {case.case_id for case in choose(candidates(loaded, asked), asked, dict)}
 
 
 def new_writer(

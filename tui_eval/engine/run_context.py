@@ -31,7 +31,6 @@ from tui_eval.config.project import (
     model_of,
 )
 from tui_eval.engine import grader_choice, replayed
-from tui_eval.engine.hosts import Hosts
 from tui_eval.engine.row_order import Memory
 from tui_eval.events import Finished, Held, UsageReport
 from tui_eval.guard import fair_share, figures
@@ -50,6 +49,9 @@ if TYPE_CHECKING:
     from tui_eval.engine.plan import Job
     from tui_eval.engine.run_hooks import SuiteHooks
     from tui_eval.frames.sql import SqlResult
+    from tui_eval.javascript.isolate import JavaScriptHost
+    from tui_eval.javascript.node_host import NodeHost
+    from tui_eval.scripting.python.python_host import PythonHost
 
 
 _SQL_TIMEOUT = 30.0
@@ -88,6 +90,56 @@ def _says_which_limit(limit: float) -> Iterator[None]:
     except TooLate as late:
         whose = "the time limit of the attempt" if limit < _SQL_TIMEOUT else "the most that expected SQL may"
         raise TooLate(f"{late} ({whose})", late.detail) from None
+
+
+class Hosts:
+    """The processes in which people's own code runs during a run, started when they are first needed: one host for each kind
+    of code, of a project below `root`; `script_memory`: gigabytes that a process of theirs
+    may have (None: the usual)."""
+
+    def __init__(self, root: Path, script_memory: float | None = None) -> None:
+        self._root = root
+        self._script_memory = script_memory
+        self._python: PythonHost | None = None
+        self._javascript: JavaScriptHost | None = None
+        self._node: NodeHost | None = None
+
+    @property
+    def python(self) -> PythonHost:
+        """The host of people's Python (assertions, transforms)."""
+        if self._python is None:
+            from tui_eval.scripting.python.python_host import PythonHost
+
+            self._python = PythonHost(self._root, self._script_memory)
+        return self._python
+
+    @property
+    def node(self) -> NodeHost:
+        """The host of people's JavaScript that needs node's modules."""
+        if self._node is None:
+            from tui_eval.javascript.node_host import NodeHost
+
+            self._node = NodeHost(self._root, self._script_memory)
+        return self._node
+
+    @property
+    def javascript(self) -> JavaScriptHost:
+        """The isolates for JavaScript of promptfoo suites."""
+        if self._javascript is None:
+            from tui_eval.javascript.isolate import JavaScriptHost
+
+            self._javascript = JavaScriptHost()
+        return self._javascript
+
+    def end_hosts(self) -> list[Awaitable[Any]]:
+        """End those that were started; what has to be awaited until they have ended."""
+        closing: list[Awaitable[Any]] = []
+        for host in (self._python, self._javascript, self._node):
+            if host is not None:
+                ended = host.close()
+                if ended is not None:
+                    closing.append(ended)
+        return closing
 
 
 class RunContext(Hosts):

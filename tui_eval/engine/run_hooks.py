@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tui_eval.config.project import Config, ConfigError, rule_for
-from tui_eval.engine.hosts import Hosts
+from tui_eval.engine.candidates import CasesOfSuites
+from tui_eval.engine.plan import Job
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.run_context import Hosts, RunContext
+from tui_eval.engine.selection import SelectionError, choose
 from tui_eval.formats import format_of
 from tui_eval.formats.format import HookError, Hooks, HookScene
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.model import Attempt, Case, Compat, Entry
+from tui_eval.model import Attempt, Case, Compat, Entry, Suite
+from tui_eval.store.case_state import not_passed
+from tui_eval.store.index import Index
 
 
 class SuiteHooks:
@@ -105,3 +114,88 @@ class SuiteHooks:
             except (HookError, NeedsTrust) as error:
                 problems.append(f"{suite}: {error}")
         return problems
+
+
+_NAMES = ("select", "cells", "case_ids", "failed_only")
+_HOW_MANY = ("filter_range", "filter_first_n", "filter_sample", "filter_sample_seed")
+_FILTERS = (
+    "filter_metadata", "filter_pattern", "filter_prompts", "filter_providers", "filter_failing", "filter_failing_only",
+    "filter_errors_only",
+)  # fmt: skip
+
+
+def suites_with_hooks(
+    loaded: Sequence[Suite],
+    hooked: Collection[str],
+    request: RunRequest,
+    settings: dict[str, dict[str, Any]],
+    environment: RunContext,
+) -> tuple[list[Suite], dict[str, dict[str, Any]], RunRequest]:
+    """The suites as their `beforeAll` hooks leave them, so that a case which a hook adds can be named, and is of one
+    shard; and what is left to ask of them. Filters are the tool's and come before its hooks, as there. Hooks of suites
+    that nothing named can be in are not run: they may start servers."""
+    named = any(getattr(request, name) for name in _NAMES) or request.cells is not None
+    asks = _asks_for(request, (*_NAMES, *(_HOW_MANY if named else ())))
+    filters = _asks_for(request, (*_FILTERS, *(() if named else _HOW_MANY)))
+    may = _may_be_meant(loaded, request, environment.config.root)
+    hooked = {path for path in hooked if may is None or path in may}
+    cases: dict[str, Sequence[Case]] = {suite.path: suite.cases for suite in loaded}
+    if (left := choose(every := CasesOfSuites(loaded), filters, dict)) is not every:
+        cases = _by_suite(loaded, left)
+    seen = [case for path in cases if path in hooked for case in cases[path]]
+    made, settings = with_hooks(seen, settings, environment)
+    after = _by_suite([suite for suite in loaded if suite.path in hooked], made)
+    if asks.case_ids is not None and not (request.cells or request.linked_to or request.continue_from):
+        # Who asks for all that a suite's file holds asks for the suite, as its name on the command line does.
+        ids = set(asks.case_ids)
+        whole = [path for path in after if ids.issuperset(case.case_id for case in cases[path])]
+        asks.case_ids = [*asks.case_ids, *(case.case_id for path in whole for case in after[path])]
+    cases |= after
+    return [msgspec.structs.replace(one, cases=cases[one.path]) for one in loaded], settings, asks
+
+
+def _by_suite(suites: Sequence[Suite], cases: Iterable[Case]) -> dict[str, Sequence[Case]]:
+    found: dict[str, list[Case]] = {suite.path: [] for suite in suites}
+    for case in cases:
+        found[case.suite].append(case)
+    return {**found}
+
+
+def _asks_for(request: RunRequest, names: Sequence[str]) -> RunRequest:
+    """A request for these things of another alone."""
+    return RunRequest(**{name: getattr(request, name) for name in names})
+
+
+def _may_be_meant(loaded: Sequence[Suite], request: RunRequest, root: Path) -> set[str] | None:
+    """The suites in which that can be what a request names; None: in any."""
+    if request.case_ids is not None or request.cells is not None:
+        ids = request.case_ids or [cell.case_id for cell in request.cells or ()]
+        return {case_id.partition("::")[0] for case_id in ids}
+    if request.select:
+        try:
+            return {
+                case.suite for case in choose(CasesOfSuites(loaded), _asks_for(request, ["select"]), dict)
+            }
+        except SelectionError:
+            return None  # it may be a case that a hook adds
+    if request.failed_only:
+        latest = Index(root).latest()
+        return {case_id.partition("::")[0] for case_id, results in latest.items() if not_passed(results)}
+    return None
+
+
+def with_hooks(
+    cases: Sequence[Case], settings: dict[str, dict[str, Any]], environment: RunContext
+) -> tuple[list[Case], dict[str, dict[str, Any]]]:
+    """The cases and settings as the suites' `beforeAll` hooks leave them."""
+    environment.hooks = SuiteHooks(settings, environment.config, environment.trust, environment)
+    begun, changed = environment.hooks.begin(cases)
+    return begun, {**settings, **changed}
+
+
+def mark_failed(jobs: Sequence[Job], environment: RunContext) -> None:
+    """Attempts of suites whose `beforeAll` failed are errors that say so."""
+    failed = environment.hooks.failed if environment.hooks is not None else {}
+    for job in jobs:
+        if job.suite in failed:
+            job.problem = failed[job.suite]

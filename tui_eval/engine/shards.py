@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tui_eval.case_names import without_number
-from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.plan import AskedBySuite, without_provider_twins
+from tui_eval.engine.request import RunRequest
+from tui_eval.engine.selection import NothingLeft, SelectionError
 from tui_eval.formats import format_of
 from tui_eval.model import Case
 from tui_eval.store.column_names import in_columns
@@ -138,3 +140,38 @@ def taken(
         places=sorted(places, key=lambda place: (ids[place], place)),
     )
     return [cases[place] for place in places], planned, [ids, numbers]
+
+
+def shard_asked(request: RunRequest, text: str) -> Shard:
+    """The part of the cases that a request is for, as a person wrote it.
+
+    Raises:
+        SelectionError: it cannot be read, or every part would be of another whole.
+    """
+    if request.changed_only:
+        raise SelectionError(
+            "--shard with --changed: what changed is known where the runs before are, not to every shard"
+        )
+    if request.filter_sample is not None and request.filter_sample_seed is None:
+        raise SelectionError(
+            "--shard with --filter-sample: each shard would draw other cases; give --filter-sample-seed, the same to all"
+        )
+    return read_shard(text)
+
+
+def part_of(
+    cases: Sequence[Case], request: RunRequest, shard: Shard, asked: AskedBySuite
+) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
+    """The shard's part of the chosen cases, with what its run remembers of the whole.
+
+    Raises:
+        NothingLeft: there is none.
+    """
+    if request.agents and request.cells is None:
+        cases = list(without_provider_twins(cases))
+    own, planned, whole = taken(cases, shard, asked.add)
+    if cases and not own:
+        raise NothingLeft(
+            f"shard {shard} holds none of the {len(cases):,} cases: there is nothing to run in it"
+        )
+    return own, planned, whole

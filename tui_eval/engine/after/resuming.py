@@ -25,13 +25,12 @@ from tui_eval.engine.prepare import (
     check_limits,
     check_vars,
     kept_answers,
-    mark_failed,
     recall,
     typed_options,
-    with_hooks,
 )
 from tui_eval.engine.request import ReachedLimit, RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
+from tui_eval.engine.run_hooks import mark_failed, with_hooks
 from tui_eval.engine.runner import Spent
 from tui_eval.engine.selection import LimitReached, SelectionError
 from tui_eval.engine.trust_given import check_given
