@@ -224,6 +224,34 @@ async def test_the_grid_does_not_make_the_rows_of_many_cases_while_keys_wait(tmp
 
 
 @pytest.mark.real
+async def test_the_grid_of_many_cases_is_made_and_filtered_beside_the_app(tmp_path, monkeypatch):
+    """That of 22,000 rows held up each key for 0.35 s, and its first paint for a second."""
+    root = project(tmp_path)
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        await until(lambda: len(app.screen.shown_entries()) == 3 and not app.screen.arrangement.busy, pilot)
+        monkeypatch.setattr(list_arrangement, "MANY", 2)
+        begun = kept_waiting(monkeypatch, "grid")
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen) and begun, pilot)
+        await until(lambda: "The grid is being made." in screen_text(app), pilot)
+        work, then = begun.pop()
+        then(work())
+        await until(lambda: "3 tests" in screen_text(app) and "refund is approved" in screen_text(app), pilot)
+        arranged = kept_waiting(monkeypatch, "arranging")
+        await pilot.press("f", *"refund")
+        await until(lambda: arranged, pilot)
+        assert "calms an angry" in screen_text(app)
+        work, then = arranged.pop()
+        then(work())
+        await until(lambda: begun, pilot)
+        while begun:
+            work, then = begun.pop(0)
+            then(work())
+            await pilot.pause(0.1)
+        await until(lambda: "1 test " in screen_text(app) and "calms an angry" not in screen_text(app), pilot)
+
+
+@pytest.mark.real
 async def test_the_head_of_a_rerun_counts_what_has_ended_whenever_the_rows_are_made(tmp_path, monkeypatch):
     """It counted rows: there were none yet (`of 0 ✓0 ✗0`), or they were redrawn seconds after the run had gone on."""
     root = project(tmp_path)

@@ -1,4 +1,7 @@
-"""The grid: tests down, what they are run with across; beside the list one came from."""
+"""The grid: tests down, what they are run with across; beside the list one came from.
+
+That of many cases is made in a thread, as their list is.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from tui_eval.guard.text import clip, visible
+from tui_eval.tui.background import stands
 from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import FILTER_KEYS, GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS, Key, bindings
+from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, ENDED, AttemptBelow, LookedAt
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
@@ -25,8 +30,6 @@ from tui_eval.tui.state.compare.grid_view import (
     GridTest,
     Metrics,
     columns_of,
-    differs,
-    figures_known,
     grid,
     metric_lines,
     metrics_of,
@@ -38,6 +41,7 @@ from tui_eval.tui.state.compare.grid_view import (
 )
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.text.lines import Line
+from tui_eval.tui.terminal.gc_pauses import undisturbed
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
 from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
@@ -80,6 +84,11 @@ class GridScreen(Place, inherit_bindings=False):
         """Named scores of the run in front, and what is said of them."""
         self._timer: Timer | None = None
         self._seen: list[tuple] = []
+        """What the cases of the grid were like when it was made."""
+        self._at_work = False
+        """Whether a thread makes it."""
+        self._due = False
+        """Whether the cases went on meanwhile."""
         self._came_from: CasePointer | None = None
         """The case that the cursor is put on with the first tests."""
         self.table = RowTable(
@@ -118,7 +127,7 @@ class GridScreen(Place, inherit_bindings=False):
         if len(self.grid.columns) > 1:
             last = self.column + 1 >= len(self.grid.columns)
             names = ["grid.previous" if last else "grid.next", "grid.differing"]
-        figure = [own["grid.figure"]] if len(figures_known(self.grid)) > 1 else []
+        figure = [own["grid.figure"]] if len(self.grid.figures) > 1 else []
         mine = [own[name] for name in names]
         return [*opened, *mine, *run, *keys_of("place.grid"), *figure, *keys_of("help", "quit")]
 
@@ -134,16 +143,55 @@ class GridScreen(Place, inherit_bindings=False):
             self.table.empty = "The list of cases is being made."
             self.table.relayout()
             return  # its rows tell of the time before
-        entries = self._place.shown_entries()
-        seen = [(e.key, e.status, e.attempts, e.duration_ms, e.agent) for e in entries]
-        if seen == self._seen and seen:
+        if self._at_work:
+            self._due = True
+            return
+        entries, rows, before = list(self._place.shown_entries()), list(self._place.all_entries()), self._seen
+        if len(rows) <= list_arrangement.MANY:
+            self._take(_made(entries, rows, before))
+            return
+
+        def work() -> tuple[list[tuple], Grid | None]:
+            with undisturbed():
+                return _made(entries, rows, before)
+
+        self._at_work = True
+        if not before:
+            self.table.empty = "The grid is being made."
+            self.table.relayout()
+        self._facts()
+        self.services.tasks.thread(work, self._show_made, name="grid", opens=not before)
+
+    def _show_made(self, made: tuple[list[tuple], Grid | None]) -> None:
+        """The thread has done its work."""
+        self._at_work = False
+        if not stands(self):
+            return
+        self._take(made)
+        if self._due:
+            self._due = False
+            self._changed()
+
+    def _take(self, made: tuple[list[tuple], Grid | None]) -> None:
+        """Show what was made; None: as it was."""
+        seen, fresh = made
+        if fresh is None:
             self._facts()
             return
         here, self._seen = self._here, seen
-        self.grid = grid(entries, columns_of(self._place.all_entries()))
-        columns = self.grid.columns  # others may have come or gone: `r` means the one that the cursor was on
+        self.grid = fresh
+        columns = fresh.columns  # others may have come or gone: `r` means the one that the cursor was on
         self.column = columns.index(here) if here in columns else min(self.column, max(len(columns) - 1, 0))
-        shown = [test for test in self.grid.tests if differs(test)] if self.only else self.grid.tests
+        group = self.services.state.group
+        self._metrics = metrics_of(group.runs if group is not None else ())
+        self._show_tests()
+        if self._came_from is not None:
+            self.call_after_refresh(self.go_to, self._came_from)
+            self._came_from = None
+
+    def _show_tests(self) -> None:
+        """All of them, or those that differ."""
+        shown = self.grid.differing if self.only else self.grid.tests
         filtered = "Nothing matches the filter: F clears it."
         self.table.empty = (
             "No test came out differently: i shows all."
@@ -155,13 +203,8 @@ class GridScreen(Place, inherit_bindings=False):
         self.table.set_rows(shown)
         if not shown:
             self.table.relayout()
-        group = self.services.state.group
-        self._metrics = metrics_of(group.runs if group is not None else ())
         self.to_column(0)
         self.below.show()
-        if self._came_from is not None:
-            self.call_after_refresh(self.go_to, self._came_from)
-            self._came_from = None
 
     def _facts(self) -> None:
         """How large it is, which columns are in sight, what is shown of it."""
@@ -173,7 +216,7 @@ class GridScreen(Place, inherit_bindings=False):
         parts = [("title", "Grid"), ("dim", words)]
         if self._place.expression:
             parts.append(("warn", f"  filter: {clip(visible(self._place.expression, newlines=False), 40)}"))
-        if self._place.arrangement.busy:
+        if self._place.arrangement.busy or self._at_work:
             parts.append(("dim", "  reading"))
         if self.only:
             parts.append(("warn", f"  {len(self.table.rows):,} differ (i shows all)"))
@@ -265,8 +308,14 @@ class GridScreen(Place, inherit_bindings=False):
 
     def _filtered(self) -> None:
         """The list's filter is another."""
-        self._seen = []
-        self.renew()
+        self._facts()
+        self._place.when_whole(self._filtered_list)
+
+    def _filtered_list(self) -> None:
+        """The list is filtered; what the grid says of none depends on it."""
+        if stands(self):
+            self._seen = []
+            self.renew()
 
     @property
     def beside(self) -> LinesPane:
@@ -298,7 +347,7 @@ class GridScreen(Place, inherit_bindings=False):
 
     def _next_figure(self) -> None:
         """Another figure in the cells."""
-        known = figures_known(self.grid)
+        known = self.grid.figures
         self.figure = known[(known.index(self.figure) + 1) % len(known)] if self.figure in known else "time"
         words = "no other figure is known" if len(known) < 2 else f"each cell's {self.figure}"
         self.services.notices.say(words)
@@ -307,7 +356,7 @@ class GridScreen(Place, inherit_bindings=False):
     def _toggle_differing(self) -> None:
         """Only tests whose columns came out differently, or all."""
         self.only = not self.only
-        self._seen = []
+        self._show_tests()
         self.renew()
 
     def to_column(self, step: int) -> None:
@@ -338,3 +387,11 @@ class GridScreen(Place, inherit_bindings=False):
             self.services.places.open_case(pointer)
         else:
             self.services.notices.say("this test has no case in this column")
+
+
+def _made(
+    entries: Sequence[CaseRow], rows: Sequence[CaseRow], before: Sequence[tuple]
+) -> tuple[list[tuple], Grid | None]:
+    """What these cases, of all `rows`, are like, and their grid; None where they were the same `before`."""
+    seen = [(e.key, e.status, e.attempts, e.duration_ms, e.agent) for e in entries]
+    return seen, grid(entries, columns_of(rows)) if seen != before or not seen else None

@@ -95,7 +95,7 @@ class ListFinder:
     async def ask_filter(
         self, prompts: Prompts | None = None, shown: Callable[[], Any] | None = None
     ) -> None:
-        """Ask for a filter; of a screen that shows the list's cases, which `shown` brings up to date."""
+        """Ask for a filter; of a screen that shows the list's cases, which hears by `shown` that they will be others."""
         asked = prompts or self._prompts
         if not asked.open:
             self._asking, self._shown = asked, shown
@@ -165,7 +165,7 @@ class ListFinder:
             if parsed.expression
             else None
         )
-        if at_once or self._shown is not None:
+        if at_once:
             self._arrangement.rebuild(entries=False)
         else:
             self._arrangement.rearrange()

@@ -19,7 +19,6 @@ from tui_eval.tui.screens import run_plots
 from tui_eval.tui.screens.run_plots import plot_lines
 from tui_eval.tui.state.compare.grid_view import (
     cell_line,
-    figures_known,
     grid,
     metric_lines,
     title_lines,
@@ -624,7 +623,7 @@ def test_seven_columns_stand_in_eighty_cells_with_outcome_figure_and_pass_rate()
     assert row.count("✗ 684ms") == 7 and len(row) <= 80
     assert plain(grid_row(found, found.tests[0], 80, 0, figure="cost")).count("✗ 0.0123") == 7
     assert plain(total_line(found, 80, 0)).count("0/1 0%") == 7
-    assert figures_known(found) == ["time", "cost"]
+    assert list(found.figures) == ["time", "cost"]
 
 
 def test_a_long_name_of_a_test_leaves_room_for_the_heads():

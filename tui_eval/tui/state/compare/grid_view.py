@@ -89,14 +89,19 @@ class Grid:
     """Of a column the room that the outcomes and the figures in it need, as far as it was asked for."""
     heads_lack: int | None = None
     """The same of the heads: what they lack in the narrowest column."""
+    passed: dict[Column, tuple[int, int]] = field(default_factory=dict)
+    """Of a column how many tests passed, and how many have ended."""
+    figures: Sequence[str] = ("time",)
+    """The figures that any cell has; time where none has any."""
+    differing: Sequence[GridTest] = ()
+    """Tests that came out differently in their columns."""
+    longest: int = 0
+    """The room that the names of the tests need."""
+    worth_it: bool = False
+    """Whether any test stands in more than one column."""
 
-    @property
-    def worth_it(self) -> bool:
-        """Whether any test stands in more than one column."""
-        return any(len(test.cells) > 1 for test in self.tests)
 
-
-def differs(test: GridTest) -> bool:
+def _differs(test: GridTest) -> bool:
     """Whether a test came out differently in its columns, of those in which it has ended."""
     return len({cell.status for cell in test.cells.values() if cell.status in ENDED}) > 1
 
@@ -120,7 +125,25 @@ def grid(cells: Iterable[CaseRow], columns: Iterable[Column] = ()) -> Grid:
     prompts = _prompt_names(parts[2], told)
     _tell_apart(list(tests.values()))
     columns = sorted(found, key=lambda column: order.get(column, len(order)))
-    return Grid(columns, list(tests.values()), (agents, models, prompts))
+    return _counted(Grid(columns, list(tests.values()), (agents, models, prompts)))
+
+
+def _counted(found: Grid) -> Grid:
+    """With what is said of all tests: no key looks through them again."""
+    figures = {"time"}
+    counts = {column: [0, 0] for column in found.columns}
+    for test in found.tests:
+        for column, cell in test.cells.items():
+            counts[column][0] += cell.status == "passed"
+            counts[column][1] += cell.status in ENDED
+            if len(figures) < len(FIGURES):
+                figures.update(one for one in FIGURES if one not in figures and figure_of(cell, one))
+    found.passed = {column: (passed, ended) for column, (passed, ended) in counts.items()}
+    found.figures = [one for one in FIGURES if one in figures]
+    found.differing = [test for test in found.tests if _differs(test)]
+    found.worth_it = any(len(test.cells) > 1 for test in found.tests)
+    found.longest = max((cell_len(one_line(test.called)) + 1 for test in found.tests[:SOUNDED]), default=0)
+    return found
 
 
 def _prompt_names(labels: Sequence[str], told: Mapping[str, set[str]]) -> dict[str, str]:
@@ -228,8 +251,7 @@ def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     room = width - 2  # the arrow to columns out of sight
     fits = max(min((room - NAME) // CELL, many), 1)
     spare = max(room - NAME - fits * CELL, 0)
-    longest = max((cell_len(one_line(test.called)) + 1 for test in found.tests[:SOUNDED]), default=0)
-    wanted = max(min(longest, 60) - NAME, 0)
+    wanted = max(min(found.longest, 60) - NAME, 0)
     wordy = fits * (WORDY - CELL)
     if spare >= wordy + wanted // 2:
         left = NAME + min(wanted, spare - wordy)
@@ -281,11 +303,7 @@ def total_line(found: Grid, width: int, first: int) -> Line:
     left, each, fits = widths(found, width, first)
     count = f"{len(found.tests):,} test{'s' * (len(found.tests) != 1)}"
     line: Line = (Span(f"{count:<{left}}", "muted"),)
-    figures: list[tuple[int, int]] = []
-    for column in found.columns[first : first + fits]:
-        cells = [test.cells[column] for test in found.tests if column in test.cells]
-        ended = [cell for cell in cells if cell.status in ENDED]
-        figures.append((sum(cell.status == "passed" for cell in ended), len(ended)))
+    figures = [found.passed.get(column, (0, 0)) for column in found.columns[first : first + fits]]
     # All in the longest form for which each column has room, and a space after it: two after one with a space in it.
     # Without room for both the share tells, where it is of as many tests in each column.
     ways: list[tuple[Callable[[int, int], str], int]] = [(_passed_of_all, 2), (_share_passed, 1)]
@@ -382,12 +400,6 @@ def figure_of(cell: CaseRow, figure: str) -> str:
     if cell.cached:
         return "cached"
     return duration(cell.duration_ms) if cell.duration_ms is not None else ""
-
-
-def figures_known(found: Grid) -> list[str]:
-    """The figures that any cell has; time where none has any."""
-    cells = [cell for test in found.tests for cell in test.cells.values()]
-    return [one for one in FIGURES if one == "time" or any(figure_of(cell, one) for cell in cells)]
 
 
 Metrics = Sequence[Mapping[str, Any]]
