@@ -28,9 +28,10 @@ from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_sources import ENOUGH
 from tui_eval.tui.state.lists.entries import entries_of, meant, not_passed, subject, why_none_again
 from tui_eval.tui.state.run_requests import RunChoice
-from tui_eval.tui.state.runs.run_estimate import agent_of, expected
+from tui_eval.tui.state.runs.run_estimate import Estimate, agent_of, expected
 from tui_eval.tui.state.runs.run_facts import progress_words
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.lines import one_line
@@ -88,6 +89,8 @@ class RunController:
         self.state, self._notices = core.state, core.notices
         self.choice = RunChoice()
         self._asked = False
+        self._counting = False
+        """Whether a thread counts what a run of many will cost."""
         self.typed: dict[str, list[str]] = {}
         """By run the agents that a person typed for it here: these may be asked again without being trusted."""
         self._places_typed: set[str] = set()
@@ -249,7 +252,8 @@ class RunController:
             f"the {len(entries):,} {'marked' if marked else 'shown'}" if len(entries) != 1 else "the one case"
         )
         estimate = partial(self.estimate, entries)
-        self._places.show("run dialog", choice, agents, estimate, what, answer=answer)
+        beside = len(entries) > ENOUGH
+        self._places.show("run dialog", choice, agents, estimate, what, beside, answer=answer)
 
     def cancel_case(self) -> None:
         """Cancel the attempts of the case, or of all rows of a test, that have not ended; of several tests after
@@ -464,6 +468,9 @@ class RunController:
                 or not run_requests.meet(run_requests.asked_in(self.state, row, request), asked[row.case_id])
             ]
 
+        if self._counting:  # what a run of many will cost; the key was pressed again
+            self._notices.say("a run of many is being started")
+            return
         for one in self._sent if self.starting else ():
             if len(idle(entries, one.columns)) < len(entries):  # the key was pressed again on a slow line
                 self._notices.say("a run of it is being started")
@@ -496,7 +503,23 @@ class RunController:
 
     def _unless_dear(self, entries: Sequence[CaseRow], request: RunRequest, send: Callable[[], Any]) -> None:
         """Send it; once, ask before, where history says that it will cost much."""
-        would = expected(self.state, entries, request)
+        if len(entries) <= ENOUGH:
+            self._send_or_ask(send, expected(self.state, entries, request))
+            return
+
+        def counted(would: Estimate) -> None:
+            self._counting = False
+            self._send_or_ask(send, would)
+
+        def not_counted(error: Exception) -> None:
+            self._counting = False
+            raise error
+
+        self._counting = True
+        count = partial(expected, self.state, entries, request)
+        self._core.tasks.thread(count, counted, not_counted, name="estimate", opens=True)
+
+    def _send_or_ask(self, send: Callable[[], Any], would: Estimate) -> None:
         if would.cost is not None and would.cost > ASK_ABOVE_USD and not self._asked:
 
             def answer(value: str | None) -> None:

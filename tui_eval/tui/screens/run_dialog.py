@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -14,6 +16,7 @@ from textual.widgets import Input, Static
 
 from tui_eval.guard.spelling import some_of, within
 from tui_eval.guard.text import visible
+from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.screens.prompt import Completing
 from tui_eval.tui.state.run_requests import RunChoice
 
@@ -74,10 +77,19 @@ class RunDialog(ModalScreen[RunChoice | None]):
         agents: Sequence[str],
         estimate: Callable[[RunChoice], tuple[str, bool]],
         what: str = "",
+        beside: bool = False,
     ) -> None:
-        """`estimate` says in words what a choice comes to, and whether it can be started; `what` which cases
-        it is about."""
+        """`estimate` says in words what a choice comes to, and whether it can be started, `beside` the app (in a thread)
+        where that takes its time; `what` which cases it is about."""
         super().__init__()
+        self._beside = beside
+        self._at_work = False
+        """Whether a thread counts."""
+        self._due = False
+        """Whether another choice was typed meanwhile."""
+        self._starts = False
+        """Whether enter was pressed meanwhile."""
+        self._fine = False
         self._what = what
         self.choice = choice
         self._agents = list(agents)
@@ -117,6 +129,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
         """Count anew."""
         if event.input.name:
             setattr(self.choice, event.input.name, event.value.strip())
+        self._starts = False
         self._say()
 
     def on_input_submitted(self) -> None:
@@ -135,13 +148,43 @@ class RunDialog(ModalScreen[RunChoice | None]):
 
     def action_start(self) -> None:
         """Run, if that can be done."""
-        if self._estimate(self.choice)[1]:
+        if self._at_work:
+            self._starts = True
+        elif self._fine:
             self.dismiss(self.choice)
 
     def _say(self) -> None:
-        words, fine = self._estimate(self.choice)
+        more = "→ completes   " if self._agent(self.choice.agents) is not None else ""
+        self.query_one(".named", Static).update(f"enter runs   tab next field   {more}esc leaves")
+        if self._at_work:
+            self._due = True
+        elif self._beside:
+            self._at_work = True
+            self._tell("counting", True)
+            count = partial(self._estimate, replace(self.choice))
+            run_in_thread(self.app, count, self._counted, self._not_counted, name="estimate")
+        else:
+            self._tell(*self._estimate(self.choice))
+
+    def _counted(self, told: tuple[str, bool]) -> None:
+        """The thread has counted; once more where another choice was typed."""
+        self._at_work = False
+        if not stands(self):
+            return
+        if self._due:
+            self._due = False
+            self._say()
+            return
+        self._tell(*told)
+        if self._starts:
+            self._starts = False
+            self.action_start()
+
+    def _not_counted(self, error: Exception) -> None:
+        self._counted((str(error), False))
+
+    def _tell(self, words: str, fine: bool) -> None:
+        self._fine = fine
         shown = self.query_one(".estimate", Static)
         shown.set_class(not fine, "-wrong")
         shown.update(Text(visible(words, newlines=False)))
-        more = "→ completes   " if self._agent(self.choice.agents) is not None else ""
-        self.query_one(".named", Static).update(f"enter runs   tab next field   {more}esc leaves")

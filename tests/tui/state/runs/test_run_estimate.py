@@ -3,6 +3,7 @@ once where that is much. What scripted agents pretend to cost asks nobody."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
 from tests.support.work import calls_of
 from tui_eval.store.schema import AttemptRow, AttemptState, CaseHistory, RunInfo, StoredCase
+from tui_eval.tui.controllers import runs
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
 from tui_eval.tui.state.app_state import AppState, CaseItem
@@ -294,3 +296,38 @@ async def test_the_dialog_shows_what_it_comes_to_however_many_agents_there_are(t
         await pilot.press("A")
         await until(lambda: "3 cases, 3 attempts" in screen_text(app), pilot)
         assert "enter runs" in screen_text(app) and "more" in screen_text(app)
+
+
+@pytest.mark.real
+async def test_what_many_cases_come_to_is_counted_beside_the_app(tmp_path: Path, monkeypatch) -> None:
+    """Of 100,000 rows each key in the dialog, and `a`, took seconds; `a` pressed again meanwhile is no second run."""
+    root = project(tmp_path)
+    paid(root, "{type: openai, base_url: 'http://127.0.0.1:1/v1', model: m}", 0.01)
+    monkeypatch.setattr(runs, "ENOUGH", 2)
+    go = threading.Event()
+    slow = runs.expected
+    monkeypatch.setattr(runs, "expected", lambda *given: go.wait(20) and slow(*given))
+    async with running_app(root) as (app, pilot):
+        await until(lambda: app.state.rows[0].last is not None, pilot)
+        await pilot.press("A")
+        await until(lambda: isinstance(app.screen, RunDialog) and "counting" in screen_text(app), pilot)
+        await pilot.press("tab", "tab", "2")  # keys are heard
+        await until(lambda: app.screen.choice.attempts == "2", pilot)
+        go.set()
+        await until(lambda: "3 cases, 6 attempts, about $0.06" in screen_text(app), pilot)
+        go.clear()
+        await pilot.press("backspace", "enter")  # it starts when it is known that it can be
+        assert isinstance(app.screen, RunDialog)
+        go.set()
+        requests = app.services.engines.own.requests
+        await until(lambda: len(requests) == 1, pilot)
+        app.services.engines.own.live.finish()
+        await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
+        go.clear()
+        await pilot.press("U", "a")
+        await pilot.press("a")
+        go.set()
+        await until(lambda: len(requests) == 2, pilot)
+        await pilot.pause(0.3)
+        assert len(requests) == 2
+        app.services.engines.own.live.finish()
