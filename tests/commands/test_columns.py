@@ -61,7 +61,9 @@ def test_an_agent_that_is_named_twice_is_asked_once(cli: Cli, two_models: Path, 
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("slip", ["base_ulr: 'http://127.0.0.1:9/v1'", "max_steps: 0", "system: 3"])
+@pytest.mark.parametrize(
+    "slip", ["base_ulr: 'http://127.0.0.1:9/v1'", "max_steps: 0", "system: 3", "stream: true, stream: false"]
+)
 def test_an_entry_with_a_slip_asks_nobody(
     cli: Cli, two_models: Path, server: TwoModels, monkeypatch: pytest.MonkeyPatch, slip: str
 ) -> None:
@@ -84,6 +86,7 @@ def test_an_entry_with_a_slip_asks_nobody(
         "providers: {x: 3}\nsuites: [{path: '**', compta: reference}]",
         "suites: [{path: '**', comparison: {rtl: 1}}]",
         "suites: [{path: '**', comparison: {rtol: much}}]",
+        "suites: [{path: '**', model: good, model: sloppy}]",
     ],
 )
 @pytest.mark.parametrize("typed", [[], ["--agent", "helper"]], ids=["", "typed"])
@@ -98,8 +101,29 @@ def test_a_rule_with_a_slip_has_its_cases_ask_nobody(
     assert not server.requests and "tui_eval.yaml:" in told.out
 
 
+def test_an_agent_that_stands_twice_is_asked_in_neither_way(
+    cli: Cli, two_models: Path, server: TwoModels
+) -> None:
+    """The last one was asked, which may be the dear one."""
+    with (two_models / "tui_eval.yaml").open("a") as file:
+        file.write(f"  helper: {{type: openai, base_url: '{server.base}', model: sloppy}}\n")
+    told = cli("run", "one", "--display", "json")
+    assert told.code == 4 and {outcome for _, _, outcome in ran(told.out)} == {"error"}
+    assert "tui_eval.yaml:3: agents.helper: given twice, on lines 2 and 3" in told.out and not server.requests
+    assert cli("run", "one", "--agent", "helper").code == 4 and not server.requests
+
+
 @pytest.mark.parametrize(
-    "wrong", ["runs: {max_cost: 0.01}", "sutes: [{path: '**', agent: rest}]", "x: [1", "\tx: 1"]
+    "wrong",
+    [
+        "runs: {max_cost: 0.01}",
+        "sutes: [{path: '**', agent: rest}]",
+        "x: [1",
+        "\tx: 1",
+        "run: {max_cost: 0.01, max_cost: 100}",
+        "providers: {x: helper, x: helper}",
+        "agents:\n  rest: {type: echo}",
+    ],
 )
 def test_a_run_does_not_begin_without_what_may_limit_it(
     cli: Cli, two_models: Path, server: TwoModels, wrong: str

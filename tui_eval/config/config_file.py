@@ -8,6 +8,8 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tui_eval import extensions
 from tui_eval.config import config_schema as keys
 from tui_eval.config.config_schema import (
@@ -37,9 +39,24 @@ def read_into(config: Config, file: Path) -> None:
         config.problems.append(problem)
         return
     document = yaml_lines.load(text, name, core=True)
-    config.problems.extend(document.problems)
+    twice: dict[tuple[Hashable, ...], Problem] = {}
+    for problem in document.problems:
+        path = next(
+            ((*one.path, problem.key) for one in document.misread if one.doubled and one.problem is problem),
+            (),
+        )
+        if path:
+            problem = msgspec.structs.replace(problem, key=".".join(map(str, path)))
+            twice[path] = problem
+            if len(path) == 1 or path[0] not in _OF_ENTRIES:
+                config.doubled.append(problem.key)
+        config.problems.append(problem)
     if document.value is not None:
-        _Reader(config, name, document.lines).top(document.value)
+        _Reader(config, name, document.lines, twice).top(document.value)
+
+
+_OF_ENTRIES = ("agents", "judge", "suites")
+"""Sections in which what is wrong concerns one entry, and who asks by it."""
 
 
 def read_text(file: Path, name: str) -> tuple[str, Problem | None]:
@@ -78,10 +95,21 @@ def misnamed(root: Path) -> list[Problem]:
 
 
 class _Reader:
-    def __init__(self, config: Config, name: str, lines: yaml_lines.YamlLines) -> None:
+    def __init__(
+        self,
+        config: Config,
+        name: str,
+        lines: yaml_lines.YamlLines,
+        twice: dict[tuple[Hashable, ...], Problem],
+    ) -> None:
         self._config = config
         self._name = name
         self._lines = lines
+        self._twice = twice
+
+    def _twice_in(self, path: tuple[Hashable, ...]) -> Problem | None:
+        """A key of this entry, or the entry itself, that is given twice: the one that was read may not be meant."""
+        return next((problem for at, problem in self._twice.items() if at[: len(path)] == path), None)
 
     def _wrong(self, path: tuple[Hashable, ...], message: str, cure: str = "") -> None:
         key = ".".join(map(str, path))
@@ -181,9 +209,9 @@ class _Reader:
             if key not in taken and ".".join(map(str, (*path, key))) not in refused:
                 self._wrong((*path, key), f"missing: a {kind} agent needs it")
         spec = self._spec(name, taken, {key: taken[key] for key in options if key in taken}, path)
-        return (
-            spec if len(self._config.problems) == before else None
-        )  # without `base_ulr` it is another agent
+        if len(self._config.problems) > before or self._twice_in(path) is not None:
+            return None  # without `base_ulr`, or with the other of two, it is another agent
+        return spec
 
     def _added_agent(
         self, name: str, kind: str, value: dict[Any, Any], path: tuple[Hashable, ...]
@@ -194,7 +222,7 @@ class _Reader:
         before = len(self._config.problems)
         taken = self._take(keys.AGENT, shared, path, f"a {kind} agent")
         spec = self._spec(name, {**taken, "type": kind}, own, path)
-        return spec if len(self._config.problems) == before else None
+        return spec if len(self._config.problems) == before and self._twice_in(path) is None else None
 
     def _spec(
         self, name: str, taken: dict[str, Any], options: dict[str, Any], path: tuple[Hashable, ...]
@@ -275,7 +303,7 @@ class _Reader:
         comparison = self._take(
             keys.COMPARISON, taken.get("comparison", {}), (*path, "comparison"), "comparison"
         )
-        misread = len(self._config.problems) > before
+        misread = next(iter(self._config.problems[before:]), None) or self._twice_in(path)
         if "path" not in taken:
             if isinstance(item, dict) and "path" not in item:
                 self._wrong((*path, "path"), "missing", 'a pattern such as "tests/**"')
@@ -294,7 +322,7 @@ class _Reader:
         )  # not to be read yet
         if "database" in taken and taken["database"] not in databases and not unnamed:
             self._no_such((*path, "database"), taken["database"], databases, "database")
-        wrong = str(self._config.problems[before]) if misread else ""
+        wrong = "" if misread is None else str(misread)
         return SuiteRule(**{**taken, "comparison": comparison}, line=self._lines.at(*path), wrong=wrong)
 
     def _names_agent(self, text: str) -> bool:

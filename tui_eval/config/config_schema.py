@@ -443,7 +443,7 @@ class Config(msgspec.Struct, omit_defaults=True):
     """Everything that configures a project. `root` is absolute; `file` is None without a file. `typed` are
     options of the command line that promptfoo suites read as their `commandLineOptions`, `suite_secrets` those that
     stand in suites which were read with it (`Suite.hidden`). `judge_wrong`: one is named that cannot be asked, and no
-    other is in its place."""
+    other is in its place. `doubled`: the sections, and keys of those without entries of their own, that are given twice."""
 
     root: Path
     file: Path | None = None
@@ -457,6 +457,7 @@ class Config(msgspec.Struct, omit_defaults=True):
     providers: dict[str, str] = {}
     nao: NaoProject | None = None
     problems: list[Problem] = []
+    doubled: list[str] = []
     typed: dict[str, Any] = {}
     suite_secrets: list[str] = []
 

@@ -305,7 +305,8 @@ def _asked_with_it(added: Sequence[Job]) -> str:
 
 def check_limits(config: Config) -> None:
     """Limits of cost and time that cannot be read are none at all: nothing is asked for without them, nor where what says
-    who is asked may stand under a key that is misspelt (`runs:`, `sutes:`), or in a file that is none.
+    who is asked may stand under a key that is misspelt (`runs:`, `sutes:`), under another of that name, or in a file that
+    is none.
 
     Raises:
         ConfigError: one of them, with its place.
@@ -315,7 +316,7 @@ def check_limits(config: Config) -> None:
             continue
         top = problem.key.partition(".")[0]
         slip = top == problem.key and top not in TOP and close_to(top, TOP) is not None
-        if top in ("", "run") or slip:
+        if top in ("", "run") or slip or problem.key in config.doubled:
             raise ConfigError(str(problem))
 
 
