@@ -1,6 +1,6 @@
 """The first minutes: a first suite for a folder without one, or the samples, or the runs that lie in it or come into it;
-an agent where cases name one that is nowhere, a place where a run's was lost, and whether one goes on past its limit; and
-the tour."""
+an agent where cases name one that is nowhere, a place where a run's was lost, what will cost much, and whether a run goes
+on past its limit; and the tour."""
 
 from __future__ import annotations
 
@@ -35,11 +35,16 @@ from tui_eval.tui.loaders.suites_loader import Loaded
 from tui_eval.tui.services import Core, PlaceStack, Suites
 from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.lists.case_entry import CaseRow
+from tui_eval.tui.state.lists.case_sources import ENOUGH
+from tui_eval.tui.state.runs import run_estimate
+from tui_eval.tui.state.runs.run_estimate import Estimate
 from tui_eval.tui.state.runs.run_view import RunView
 
 if TYPE_CHECKING:
     from tui_eval.store.gathering import Gathering
 
+ASK_ABOVE_USD = 1.0
+"""A run without a dialog that history says will cost more is asked about, once."""
 SAMPLES = "sample_suites"
 _KEYS = "abcdefghijklnopqrstuvwxyz1234567890"
 """For formats that ask for no key of their own; `m` is for the samples."""
@@ -431,6 +436,50 @@ class AskPlace:
         """The run in front, where its list is looked at."""
         place = self._places.list_in_front
         return self._core.state.run if place is not None and place.kind == "run" else None
+
+
+class AskCost:
+    """Whether what will cost much is run."""
+
+    def __init__(self, core: Core, places: PlaceController) -> None:
+        self._core, self._places = core, places
+        self._asked = False
+        self.counting = False
+        """Whether a thread counts what a run of many will cost."""
+
+    def then(self, entries: Sequence[CaseRow], request: RunRequest, go_on: Callable[[], Any]) -> None:
+        """Go on; once, ask before, where history says that it will cost much."""
+        count = partial(run_estimate.expected, self._core.state, entries, request)
+        if len(entries) <= ENOUGH:
+            self._ask(count(), go_on)
+            return
+
+        def counted(would: Estimate) -> None:
+            self.counting = False
+            self._ask(would, go_on)
+
+        def not_counted(error: Exception) -> None:
+            self.counting = False
+            raise error
+
+        self.counting = True
+        self._core.tasks.thread(count, counted, not_counted, name="estimate", opens=True)
+
+    def _ask(self, would: Estimate, go_on: Callable[[], Any]) -> None:
+        if would.cost is None or would.cost <= ASK_ABOVE_USD or self._asked:
+            go_on()
+            return
+
+        def answer(value: str | None) -> None:
+            if value == "run":
+                self._asked = True
+                go_on()
+
+        self._places.ask(
+            f"This will cost {would.price}. Run it?",
+            [("y", "run", "run it; do not ask again until the app is closed"), ("n", "no", "no")],
+            answer,
+        )
 
 
 class GoingOn:

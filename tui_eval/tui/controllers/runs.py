@@ -17,7 +17,7 @@ from tui_eval.guard.spelling import some_of
 from tui_eval.store.run_folders import StartLock
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
-from tui_eval.tui.controllers.first_steps import AskAgent, AskPlace, GoingOn
+from tui_eval.tui.controllers.first_steps import AskAgent, AskCost, AskPlace, GoingOn
 from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import CaseListFront, Question
@@ -31,7 +31,7 @@ from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import ENOUGH
 from tui_eval.tui.state.lists.entries import entries_of, meant, not_passed, subject, why_none_again
 from tui_eval.tui.state.run_requests import RunChoice
-from tui_eval.tui.state.runs.run_estimate import Estimate, agent_of, expected
+from tui_eval.tui.state.runs.run_estimate import agent_of, expected
 from tui_eval.tui.state.runs.run_facts import progress_words
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.lines import one_line
@@ -45,8 +45,6 @@ SLOW = 0.6
 """Seconds after which a run that is still being planned is announced: of many cases nothing else is seen yet."""
 AGENTS_NAMED = 3
 """Agents that a question names before a run."""
-ASK_ABOVE_USD = 1.0
-"""A run without a dialog that history says will cost more is asked about, once."""
 
 
 @runtime_checkable
@@ -88,9 +86,7 @@ class RunController:
         self._core, self._places, self._suites, self._front_run = core, places, suites, front
         self.state, self._notices = core.state, core.notices
         self.choice = RunChoice()
-        self._asked = False
-        self._counting = False
-        """Whether a thread counts what a run of many will cost."""
+        self._cost = AskCost(core, places)
         self.typed: dict[str, list[str]] = {}
         """By run the agents that a person typed for it here: these may be asked again without being trusted."""
         self._places_typed: set[str] = set()
@@ -448,7 +444,7 @@ class RunController:
         others = partial(
             self.start, linked_to=linked_to, show=show, in_their_columns=in_their_columns, anew=anew
         )
-        self._unless_at_work(entries, request, partial(self._unless_dear, entries, request, send), others)
+        self._unless_at_work(entries, request, partial(self._cost.then, entries, request, send), others)
 
     def _unless_at_work(
         self,
@@ -468,7 +464,7 @@ class RunController:
                 or not run_requests.meet(run_requests.asked_in(self.state, row, request), asked[row.case_id])
             ]
 
-        if self._counting:  # what a run of many will cost; the key was pressed again
+        if self._cost.counting:  # what a run of many will cost; the key was pressed again
             self._notices.say("a run of many is being started")
             return
         for one in self._sent if self.starting else ():
@@ -500,40 +496,6 @@ class RunController:
 
         first = asked()
         self._places.ask(first.question, first.answers, answer, first.details, renewed=asked)
-
-    def _unless_dear(self, entries: Sequence[CaseRow], request: RunRequest, send: Callable[[], Any]) -> None:
-        """Send it; once, ask before, where history says that it will cost much."""
-        if len(entries) <= ENOUGH:
-            self._send_or_ask(send, expected(self.state, entries, request))
-            return
-
-        def counted(would: Estimate) -> None:
-            self._counting = False
-            self._send_or_ask(send, would)
-
-        def not_counted(error: Exception) -> None:
-            self._counting = False
-            raise error
-
-        self._counting = True
-        count = partial(expected, self.state, entries, request)
-        self._core.tasks.thread(count, counted, not_counted, name="estimate", opens=True)
-
-    def _send_or_ask(self, send: Callable[[], Any], would: Estimate) -> None:
-        if would.cost is not None and would.cost > ASK_ABOVE_USD and not self._asked:
-
-            def answer(value: str | None) -> None:
-                if value == "run":
-                    self._asked = True
-                    send()
-
-            self._places.ask(
-                f"This will cost {would.price}. Run it?",
-                [("y", "run", "run it; do not ask again until the app is closed"), ("n", "no", "no")],
-                answer,
-            )
-            return
-        send()
 
     def _once_more(self, pointers: Iterable[CasePointer]) -> None:
         """One more attempt of each of these cases, beside those there are; those that become the same attempt of one

@@ -13,10 +13,11 @@ from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
 from tests.support.work import calls_of
 from tui_eval.store.schema import AttemptRow, AttemptState, CaseHistory, RunInfo, StoredCase
-from tui_eval.tui.controllers import runs
+from tui_eval.tui.controllers import first_steps, runs
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
 from tui_eval.tui.state.app_state import AppState, CaseItem
+from tui_eval.tui.state.runs import run_estimate
 from tui_eval.tui.state.runs.run_estimate import Estimate, Planned, Who, estimate, took_before
 from tui_eval.tui.state.runs.run_view import RunView
 
@@ -303,10 +304,12 @@ async def test_what_many_cases_come_to_is_counted_beside_the_app(tmp_path: Path,
     """Of 100,000 rows each key in the dialog, and `a`, took seconds; `a` pressed again meanwhile is no second run."""
     root = project(tmp_path)
     paid(root, "{type: openai, base_url: 'http://127.0.0.1:1/v1', model: m}", 0.01)
-    monkeypatch.setattr(runs, "ENOUGH", 2)
     go = threading.Event()
-    slow = runs.expected
-    monkeypatch.setattr(runs, "expected", lambda *given: go.wait(20) and slow(*given))
+    slow = run_estimate.expected
+    for module in (runs, first_steps):
+        monkeypatch.setattr(module, "ENOUGH", 2)
+    for module in (runs, run_estimate):
+        monkeypatch.setattr(module, "expected", lambda *given: go.wait(20) and slow(*given))
     async with running_app(root) as (app, pilot):
         await until(lambda: app.state.rows[0].last is not None, pilot)
         await pilot.press("A")
