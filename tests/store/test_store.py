@@ -16,10 +16,11 @@ from tests.support.waiting import until
 from tui_eval.guard import private
 from tui_eval.model import Attempt, Case, Entry, Evidence, Turn, Usage, Verdict
 from tui_eval.store import index as index_module
-from tui_eval.store import write_thread
+from tui_eval.store import indexed_run, write_thread
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.held_results import HeldResults
-from tui_eval.store.index import Index, what
+from tui_eval.store.index import Index
+from tui_eval.store.indexed_run import what
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import (
     DamagedRun,
@@ -431,7 +432,7 @@ def test_a_run_whose_rows_do_not_fit_is_damaged_and_no_other(
     odd.close()
     # Whatever it is that does not fit: here what was run.
     monkeypatch.setattr(
-        index_module, "what", lambda info, *more: value if info.id == odd.info.id else what(info, *more)
+        indexed_run, "what", lambda info, *more: value if info.id == odd.info.id else what(info, *more)
     )
     index = Index(project)
     listed = {run.id: run for run in index.runs()}

@@ -16,7 +16,7 @@ from tui_eval.case_names import short_prompts, short_providers
 from tui_eval.model import Case, Outcome, Suite, Turn
 from tui_eval.reports.run_comparison import compare
 from tui_eval.store.full_text import Hit
-from tui_eval.store.index import name_of_cases
+from tui_eval.store.indexed_run import name_of_cases
 from tui_eval.store.schema import RunInfo, RunSummary, StoredCase
 from tui_eval.store.summary import CaseSummary
 from tui_eval.suites.identity import Ids, case_id

@@ -66,7 +66,8 @@ from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
 from tui_eval.store import judged_under, missing_cases, shard_runs
 from tui_eval.store.case_state import Column, by_content
-from tui_eval.store.index import Index, seen_ahead
+from tui_eval.store.clock_jumps import seen_ahead
+from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, not_known_in
 from tui_eval.store.schema import KEEPS_ANSWERS, RunInfo

@@ -121,3 +121,13 @@ def read_again(method: Callable[Concatenate[D, P], R]) -> Callable[Concatenate[D
         return method(self.aside(), *args, **named)
 
     return call
+
+
+@contextlib.contextmanager
+def undone(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is not committed inside has not been."""
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

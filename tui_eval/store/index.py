@@ -2,10 +2,7 @@
 
 It holds nothing that the runs' folders do not: a run missing in it is read from its folder, and a
 damaged index is thrown away and built again.
-
-Results are in the order of their ends. An end that is ahead of the clock was recorded while the clock was ahead, and is
-no time: such a result counts as of when the run after it began, else as of when the index saw that. A run that begins, or
-goes on, keeps which ends were ahead of its clock then (`seen_ahead`): later they are no more, and say nothing of it.
+Results are in the order of their ends (`clock_jumps` says which these are where a clock was ahead).
 """
 
 from __future__ import annotations
@@ -14,23 +11,17 @@ import contextlib
 import json
 import os
 import sqlite3
-import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
-from math import isfinite
 from pathlib import Path
 from typing import Any, Self
 
-from tui_eval.case_names import full_name, number_of_test
-from tui_eval.causes import is_of_file
-from tui_eval.guard import figures, private
-from tui_eval.model import JUDGED
+from tui_eval.guard import private
 from tui_eval.store.case_state import Column
-from tui_eval.store.digests import check_whole, connect_or_renew, is_damage, read_again
-from tui_eval.store.judged_under import compat_of, other_rules
-from tui_eval.store.missing_cases import lacks_of
+from tui_eval.store.clock_jumps import mend_times
+from tui_eval.store.digests import check_whole, connect_or_renew, is_damage, read_again, undone
+from tui_eval.store.indexed_run import rows_of
 from tui_eval.store.pending import insert_rows
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import (
@@ -41,20 +32,16 @@ from tui_eval.store.run_folders import (
     Store,
     StoreError,
     is_alive,
-    project_of_run,
     time_in,
     touched,
     written_mark,
 )
-from tui_eval.store.schema import Asked, AttemptRow, CaseHistory, RunInfo, RunSummary, StoredCase
-from tui_eval.store.shard_runs import merged_of, shard_words
-from tui_eval.store.summary import CaseSummary, CaseTaker, RunSums, summarise
+from tui_eval.store.schema import CaseHistory, RunInfo, RunSummary
+from tui_eval.store.summary import CaseSummary, CaseTaker
 
 _VERSION = 25
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
-_NAMED = 3
-"""Cases of one test that the name of what was run says one by one."""
 _TABLES = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, state TEXT NOT NULL, started_at REAL NOT NULL, finished_at REAL, what TEXT NOT NULL,
@@ -266,7 +253,7 @@ class Index:
         with contextlib.suppress(sqlite3.Error), self._open(create=True) as connection:
             if connection is not None:
                 recorded = _record(connection, self.store, folder, beside) is None
-                _mend_times(connection)
+                mend_times(connection)
                 return recorded
         return False
 
@@ -326,7 +313,7 @@ class Index:
                 continue
             if (why := _record(connection, self.store, folder)) is not None:
                 unreadable[folder.name] = why
-        _mend_times(connection)
+        mend_times(connection)
         return unreadable
 
     def _has_ended(self, folder: Path, state: str, written: int) -> bool:
@@ -426,13 +413,6 @@ def _forget(connection: sqlite3.Connection, run_id: str) -> None:
     connection.execute("DELETE FROM case_sets WHERE digest NOT IN (SELECT case_set FROM runs)")
 
 
-def _case_set(case_ids: Iterable[str]) -> tuple[bytes, bytes]:
-    """Which cases a run has, and a digest of that; most runs of a project have those of another."""
-    marks = sorted({blake2b(case_id.encode(), digest_size=8).digest() for case_id in case_ids})
-    joined = b"".join(marks)
-    return blake2b(joined, digest_size=16).digest(), joined
-
-
 def _case_sets(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
     """The marks of each run's cases, by its id; runs of the same cases share them."""
     sets = {
@@ -441,40 +421,6 @@ def _case_sets(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
     }
     runs = connection.execute("SELECT id, case_set FROM runs")
     return {run_id: sets[digest] for run_id, digest in runs if digest in sets}
-
-
-def _mend_times(connection: sqlite3.Connection) -> None:
-    """Give results whose ends are ahead of the clock the ends that the module's docstring says. The run after theirs is
-    told by its id, which is behind those of all runs that were there when it began (`Store.next_run`); what was merged
-    has the times of its parts.
-
-    Raises:
-        sqlite3.OperationalError: the index cannot be written.
-    """
-    seen = sorted(
-        one
-        for (ahead,) in connection.execute("SELECT ahead FROM runs WHERE ahead != ''")
-        for one in json.loads(ahead)
-    )
-    for moment, run_id, first, last in seen:
-        which = (moment, run_id, moment, first - 1.0, last + 1.0)
-        where = "run_id = ? AND finished_at > ? AND finished_at BETWEEN ? AND ?"
-        if connection.execute(f"SELECT 1 FROM results WHERE {where} LIMIT 1", which[1:]).fetchone():
-            connection.execute(f"UPDATE results SET finished_at = ? WHERE {where}", which)
-    now = {"now": time.time()}
-    if connection.execute("SELECT 1 FROM runs WHERE last_end > :now LIMIT 1", now).fetchone() is None:
-        return
-    begun = (
-        "SELECT min(started_at) FROM runs WHERE started_at <= :now AND merged = '' AND id > max(results.run_id,"
-        " (SELECT went_on_after FROM runs AS own WHERE own.id = results.run_id))"
-    )
-    connection.execute("BEGIN IMMEDIATE")
-    with _undone(connection):
-        connection.execute(
-            f"UPDATE results SET finished_at = coalesce(({begun}), :now) WHERE finished_at > :now", now
-        )
-        connection.execute("UPDATE runs SET last_end = :now WHERE last_end > :now", now)
-        connection.execute("COMMIT")
 
 
 def _once(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -498,54 +444,6 @@ def _once(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     if instead:
         return [(*row[:-1], instead.get((*row[1:4], row[-1]), row[-1])) for row in found]
     return found
-
-
-_AHEAD, _AFTER = "seen_ahead", "went_on_after"
-"""Under which the provenance of a run keeps what the clock that it began, or went on, by says of other runs."""
-
-
-def seen_ahead(store: Store, info: RunInfo, moment: float, *, goes_on: bool = False) -> dict[str, Any]:
-    """What a run that begins or goes on at this moment keeps in its provenance: results of other runs that ended later
-    than that, under another clock, as `(moment, run, first end, last end)`; of one that goes on, the newest run there
-    is, which its results come after. Only runs that were written later are read."""
-    kept = _ahead(info)
-    found: list[Any] = json.loads(kept) if kept else []
-    newest = ""
-    for folder in store.run_folders():
-        newest = newest or folder.name
-        if folder.name == info.id or touched(folder)[0] / 1e9 < moment + 1.0 or is_alive(folder):
-            continue
-        with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
-            ends = [
-                end
-                for row in reader.attempts()
-                if row.state == "done"
-                and (end := (row.started_at or 0.0) + (row.duration_ms or 0.0) / 1000) > moment
-            ]
-            if ends:
-                found.append([moment, folder.name, min(ends), max(ends)])
-    after = {_AFTER: newest} if goes_on and newest > info.id else {}
-    return {**({_AHEAD: found} if found else {}), **after}
-
-
-def _ahead(info: RunInfo) -> str:
-    """What a run has `seen_ahead`, as JSON; empty where that is nothing, or cannot be."""
-    given = info.provenance.get(_AHEAD)
-    found = [one for one in given if _is_seen(one, info)] if isinstance(given, list) else []
-    return json.dumps(found) if found else ""
-
-
-def _is_seen(one: Any, info: RunInfo) -> bool:
-    """A record may come from anywhere: a run says nothing of what was before it."""
-    if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], str)):
-        return False
-    times = (one[0], one[2], one[3])
-    return all(type(at) in (int, float) and isfinite(at) for at in times) and one[0] >= info.started_at - 1.0
-
-
-def _went_on_after(info: RunInfo) -> str:
-    given = info.provenance.get(_AFTER)
-    return given if isinstance(given, str) else ""
 
 
 _UNFIT = (
@@ -573,9 +471,9 @@ def _record(
                 info = reader.info()
                 together = _with_those_before(connection, store, folder, info)
                 taker = beside(reader) if beside else None
-                run, results, marks = _values(store, info, reader, together, taker)
+                run, results, marks = rows_of(store, info, reader, together, taker)
                 connection.execute("BEGIN IMMEDIATE")
-                with _undone(connection):
+                with undone(connection):
                     # Read long ago, perhaps: another process may have written since how the run ended.
                     now = reader.info()
                     if (now.state, now.finished_at) == (info.state, info.finished_at):
@@ -589,16 +487,6 @@ def _record(
     except _UNFIT as error:
         _forget(connection, folder.name)
         return StoreError(f"{folder}: what it holds cannot be listed: {error}")
-
-
-@contextlib.contextmanager
-def _undone(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is not committed inside has not been."""
-    try:
-        yield
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _write(
@@ -639,156 +527,6 @@ def _with_those_before(
     return found
 
 
-def _asked(info: RunInfo) -> Asked:
-    """Whose choice the columns of a run were, by what it was asked for."""
-    given = info.options
-    again = ("cells", "pairs", "failed_only", "changed_only", "continue_from", "rescores", "step")
-    if any(given.get(name) for name in again) or given.get("first_attempt", 1) != 1:
-        return "again"
-    return "named" if given.get("agents") or given.get("models") else "own"
-
-
-def _values(
-    store: Store,
-    info: RunInfo,
-    reader: RunReader,
-    together: Mapping[Column, Mapping[str, CaseSummary]],
-    beside: CaseTaker | None,
-) -> tuple[tuple[Any, ...], list[tuple[Any, ...]], bytes]:
-    """A run's row without when it was written, those of its results, and the marks of its cases; `together` as
-    `_with_those_before` says. `beside` takes each case."""
-    counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
-    cases = total = cached = cost_of = cases_failed = cases_errors = 0
-    judges = RunSums()
-    cost: float | None = None
-    saved: float | None = None
-    tokens: list[int | None] = []
-    took: list[float] = []
-    asked: str = _asked(info)
-    judged_by = compat_of(info)
-    # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
-    part = bool(info.linked_to or info.stepped)
-    judged_here = bool(info.linked_to) and os.path.isfile(store.folder_of(str(info.linked_to)) / DATABASE)
-    open_cases: set[str] = set()
-    case_ids: set[str] = set()
-    named: list[StoredCase] = []
-    of_one_name = True
-    results: list[tuple[Any, ...]] = []
-    for case, attempts in reader.by_case():
-        cases += 1
-        case_ids.add(case.case_id)
-        if not named or case.name == named[0].name:
-            named = [*named, case][: _NAMED + 1]
-        else:
-            of_one_name = False
-        total += len(attempts)
-        finished = 0.0
-        answers: list[str] = []
-        for row in attempts:
-            if row.state != "done":
-                continue
-            if row.started_at is not None:  # no two answers of one column began in the same millisecond
-                answers.append(f"{row.started_at:.3f}/{row.attempt}")
-            if row.outcome in counts:
-                counts[row.outcome] += 1
-            # An answer judged again has the duration that it took, not that of the judging.
-            end = (row.started_at or info.started_at) + (row.duration_ms or 0) / 1000
-            finished = max(min(end, info.finished_at or end), finished)
-            if row.cost is not None:
-                cost = figures.total_amount([cost, row.cost], "cost")
-                cost_of += 1
-            if row.judges:  # the answer took its time and tokens where it was given
-                continue
-            tokens.append(figures.tokens(row.input_tokens, row.output_tokens))
-            if row.duration_ms is not None and row.outcome in JUDGED:
-                took.append(row.duration_ms)
-        own = summarise(case, attempts)
-        if beside is not None:
-            beside(case, attempts, own)
-        cases_failed += own.outcome == "failed"
-        cases_errors += own.outcome == "error"
-        cached += own.cached
-        judges.add_judges(own)
-        if own.saved is not None:
-            saved = figures.total_amount([saved, own.saved], "cost saved")
-        now = own
-        if together:
-            now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
-        if own.outcome is None or now.outcome is None:  # nor of what it adds to, or judges, has enough ended
-            open_cases.add(own.case_id)
-            continue
-        if part and own.outcome in ("cancelled", "skipped"):
-            continue
-        if judged_here and all(row.judges and is_of_file(row.alike) for row in attempts):
-            continue  # the results file lacks what judging needs, and the run is here
-        # What an answer cost is in its own run; how long it took is said wherever it is judged.
-        again = [row.judges for row in attempts if row.judges]
-        judged = max(judges.rpartition("/")[0] for judges in again) if again else None
-        rules = now.compat or judged_by(own.suite)
-        results.append(
-            (
-                info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
-                finished, own.duration_ms, None if judged is not None else own.tokens, own.cost,
-                case.content_hash, now.message, own.attempts, asked,
-                now.cause, now.alike, now.cached, _judging(own, attempts), rules, now.unjudged, judged or "", " ".join(answers),
-            )
-        )  # fmt: skip
-    if asked == "own" and open_cases:
-        # A run that was ended before it had asked all columns of a case says nothing of which these are.
-        results = [(*row[:14], "again", *row[15:]) if row[1] in open_cases else row for row in results]
-    named = reader.listed(named) if of_one_name else []
-    suites = {case.suite for case in named}
-    digest, marks = _case_set(case_ids)
-    run = (
-        info.id, info.state, info.started_at, info.finished_at, what(info, cases, reader.folder), ", ".join(info.agents),
-        total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
-        info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(name for name, _ in merged_of(info.provenance)),
-        cost_of, len(tokens) - tokens.count(None), name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
-        figures.total([judges.judge_tokens], "tokens of the judges"),
-        figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
-        figures.amount(judges.judge_saved, "cost saved"),
-        _ahead(info), cases_failed, cases_errors, lacks_of(info), _went_on_after(info), max((result[7] for result in results), default=0.0),
-        figures.total(tokens, "tokens"), sum(took) / len(took) if took else None, digest,
-    )  # fmt: skip
-    return run, results, marks
-
-
-def _judging(own: CaseSummary, attempts: Sequence[AttemptRow]) -> float | None:
-    """What judging a case takes where no answer of a judge is kept (`CaseHistory.judge_cost`)."""
-    if any(row.judge_cached and row.judge_saved is None for row in attempts):
-        return None
-    known = [amount for amount in (own.judge_cost, own.judge_saved) if amount is not None]
-    return figures.total_amount(known, "cost of the judges") if known else None
-
-
-def name_of_cases(cases: Sequence[StoredCase]) -> str:
-    """What cases of one name are called: as lists call that, with what tells each from the others of its suite, where
-    these are not too many."""
-    told = [f"{case.variant} {number_of_test(case.case_id, case.suite, case.name)}".strip() for case in cases]
-    parts = list(dict.fromkeys(told))
-    common = [len(set(letters)) == 1 for letters in zip(*parts, strict=False)]
-    shared = parts[0][: common.index(False) if False in common else len(common)] if len(parts) > 1 else ""
-    shared = shared[: shared.rfind(" ") + 1]
-    parts[1:] = [part.removeprefix(shared) for part in parts[1:]]
-    more = ", ".join(filter(None, parts)) if len(parts) <= _NAMED else ""
-    return full_name(cases[0].name, more) if cases else ""
-
-
 def _named(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
     values = dict(zip(names, row, strict=True))
     return values | {"stepped": bool(values["stepped"])}
-
-
-def places(info: RunInfo, folder: Path) -> list[str]:
-    """The paths of a run as people are shown them: a whole project goes by the name of its folder."""
-    project = project_of_run(folder)
-    name = project.name if project is not None else ""
-    return [name if path == "." and name else path for path in info.paths or ["."]]
-
-
-def what(info: RunInfo, cases: int, folder: Path) -> str:
-    """A run in a few words: its paths, how many cases, and which shard it is."""
-    told = places(info, folder)
-    named = ", ".join(told[:3]) + (" …" if len(told) > 3 else "")
-    part = shard_words(info.provenance)
-    return f"{named} ({cases} case{'' if cases == 1 else 's'}{', ' if part else ''}{part})"

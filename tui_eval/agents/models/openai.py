@@ -31,7 +31,7 @@ from tui_eval.model import Entry, Reply, Usage
 from tui_eval.model_ids import plain_name
 
 if TYPE_CHECKING:
-    from tui_eval.agents.promptfoo.promptfoo_callbacks import Callbacks
+    from tui_eval.agents.programs.suite_scripts import Callbacks
 
 BASE_URL = "https://api.openai.com/v1"
 EMBEDDING_MODEL = "text-embedding-3-large"
@@ -402,7 +402,7 @@ def _callbacks(given: Any, services: Services, base: str) -> Callbacks | None:
     """The functions of a promptfoo suite that answer the model's calls, where it has some."""
     if not isinstance(given, dict) or not given:
         return None
-    from tui_eval.agents.promptfoo.promptfoo_callbacks import Callbacks
+    from tui_eval.agents.programs.suite_scripts import Callbacks
 
     return Callbacks(given, services, base)
 

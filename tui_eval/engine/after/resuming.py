@@ -41,7 +41,7 @@ from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
-from tui_eval.store.index import seen_ahead
+from tui_eval.store.clock_jumps import seen_ahead
 from tui_eval.store.missing_cases import is_only_named, unread_with
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command, run_command
 from tui_eval.store.reader import RunReader

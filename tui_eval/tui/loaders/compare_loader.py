@@ -12,7 +12,8 @@ from typing import NamedTuple
 from tui_eval.case_names import column_label, in_any_column
 from tui_eval.model import Attempt
 from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
-from tui_eval.store.index import Index, places
+from tui_eval.store.index import Index
+from tui_eval.store.indexed_run import places
 from tui_eval.store.linked import counting_folders, lacking_beside, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError

@@ -12,7 +12,7 @@ from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.model import Case, Turn
 from tui_eval.store.failure_modes import Assessment, FailedAttempt, FailureMode
 from tui_eval.store.full_text import Hit
-from tui_eval.store.index import name_of_cases
+from tui_eval.store.indexed_run import name_of_cases
 from tui_eval.store.schema import RunInfo, RunSummary, StoredCase
 from tui_eval.tui.keys import COMPARE_KEYS, GRID_KEYS, KEYS, RUN_PLACES, RUNS_KEYS, SIDES_KEYS
 from tui_eval.tui.screens import run_plots

@@ -1,0 +1,183 @@
+"""A run as the index holds it: its row, those of its results, and what it is called in a few words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from tui_eval.case_names import full_name, number_of_test
+from tui_eval.causes import is_of_file
+from tui_eval.guard import figures
+from tui_eval.model import JUDGED
+from tui_eval.store.case_state import Column
+from tui_eval.store.clock_jumps import ahead_of, went_on_after
+from tui_eval.store.judged_under import compat_of, other_rules
+from tui_eval.store.missing_cases import lacks_of
+from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import DATABASE, Store, project_of_run
+from tui_eval.store.schema import Asked, AttemptRow, RunInfo, StoredCase
+from tui_eval.store.shard_runs import merged_of, shard_words
+from tui_eval.store.summary import CaseSummary, CaseTaker, RunSums, summarise
+
+_NAMED = 3
+"""Cases of one test that the name of what was run says one by one."""
+
+
+def _case_set(case_ids: Iterable[str]) -> tuple[bytes, bytes]:
+    """Which cases a run has, and a digest of that; most runs of a project have those of another."""
+    marks = sorted({blake2b(case_id.encode(), digest_size=8).digest() for case_id in case_ids})
+    joined = b"".join(marks)
+    return blake2b(joined, digest_size=16).digest(), joined
+
+
+def _asked(info: RunInfo) -> Asked:
+    """Whose choice the columns of a run were, by what it was asked for."""
+    given = info.options
+    again = ("cells", "pairs", "failed_only", "changed_only", "continue_from", "rescores", "step")
+    if any(given.get(name) for name in again) or given.get("first_attempt", 1) != 1:
+        return "again"
+    return "named" if given.get("agents") or given.get("models") else "own"
+
+
+def rows_of(
+    store: Store,
+    info: RunInfo,
+    reader: RunReader,
+    together: Mapping[Column, Mapping[str, CaseSummary]],
+    beside: CaseTaker | None,
+) -> tuple[tuple[Any, ...], list[tuple[Any, ...]], bytes]:
+    """A run's row without when it was written, those of its results, and the marks of its cases; `together` is
+    what its cases have come to with the runs that it adds to. `beside` takes each case."""
+    counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
+    cases = total = cached = cost_of = cases_failed = cases_errors = 0
+    judges = RunSums()
+    cost: float | None = None
+    saved: float | None = None
+    tokens: list[int | None] = []
+    took: list[float] = []
+    asked: str = _asked(info)
+    judged_by = compat_of(info)
+    # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
+    part = bool(info.linked_to or info.stepped)
+    judged_here = bool(info.linked_to) and os.path.isfile(store.folder_of(str(info.linked_to)) / DATABASE)
+    open_cases: set[str] = set()
+    case_ids: set[str] = set()
+    named: list[StoredCase] = []
+    of_one_name = True
+    results: list[tuple[Any, ...]] = []
+    for case, attempts in reader.by_case():
+        cases += 1
+        case_ids.add(case.case_id)
+        if not named or case.name == named[0].name:
+            named = [*named, case][: _NAMED + 1]
+        else:
+            of_one_name = False
+        total += len(attempts)
+        finished = 0.0
+        answers: list[str] = []
+        for row in attempts:
+            if row.state != "done":
+                continue
+            if row.started_at is not None:  # no two answers of one column began in the same millisecond
+                answers.append(f"{row.started_at:.3f}/{row.attempt}")
+            if row.outcome in counts:
+                counts[row.outcome] += 1
+            # An answer judged again has the duration that it took, not that of the judging.
+            end = (row.started_at or info.started_at) + (row.duration_ms or 0) / 1000
+            finished = max(min(end, info.finished_at or end), finished)
+            if row.cost is not None:
+                cost = figures.total_amount([cost, row.cost], "cost")
+                cost_of += 1
+            if row.judges:  # the answer took its time and tokens where it was given
+                continue
+            tokens.append(figures.tokens(row.input_tokens, row.output_tokens))
+            if row.duration_ms is not None and row.outcome in JUDGED:
+                took.append(row.duration_ms)
+        own = summarise(case, attempts)
+        if beside is not None:
+            beside(case, attempts, own)
+        cases_failed += own.outcome == "failed"
+        cases_errors += own.outcome == "error"
+        cached += own.cached
+        judges.add_judges(own)
+        if own.saved is not None:
+            saved = figures.total_amount([saved, own.saved], "cost saved")
+        now = own
+        if together:
+            now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
+        if own.outcome is None or now.outcome is None:  # nor of what it adds to, or judges, has enough ended
+            open_cases.add(own.case_id)
+            continue
+        if part and own.outcome in ("cancelled", "skipped"):
+            continue
+        if judged_here and all(row.judges and is_of_file(row.alike) for row in attempts):
+            continue  # the results file lacks what judging needs, and the run is here
+        # What an answer cost is in its own run; how long it took is said wherever it is judged.
+        again = [row.judges for row in attempts if row.judges]
+        judged = max(judges.rpartition("/")[0] for judges in again) if again else None
+        rules = now.compat or judged_by(own.suite)
+        results.append(
+            (
+                info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
+                finished, own.duration_ms, None if judged is not None else own.tokens, own.cost,
+                case.content_hash, now.message, own.attempts, asked,
+                now.cause, now.alike, now.cached, _judging(own, attempts), rules, now.unjudged, judged or "", " ".join(answers),
+            )
+        )  # fmt: skip
+    if asked == "own" and open_cases:
+        # A run that was ended before it had asked all columns of a case says nothing of which these are.
+        results = [(*row[:14], "again", *row[15:]) if row[1] in open_cases else row for row in results]
+    named = reader.listed(named) if of_one_name else []
+    suites = {case.suite for case in named}
+    digest, marks = _case_set(case_ids)
+    run = (
+        info.id, info.state, info.started_at, info.finished_at, what(info, cases, reader.folder), ", ".join(info.agents),
+        total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
+        info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(name for name, _ in merged_of(info.provenance)),
+        cost_of, len(tokens) - tokens.count(None), name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
+        figures.total([judges.judge_tokens], "tokens of the judges"),
+        figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
+        figures.amount(judges.judge_saved, "cost saved"),
+        ahead_of(info), cases_failed, cases_errors, lacks_of(info), went_on_after(info), max((result[7] for result in results), default=0.0),
+        figures.total(tokens, "tokens"), sum(took) / len(took) if took else None, digest,
+    )  # fmt: skip
+    return run, results, marks
+
+
+def _judging(own: CaseSummary, attempts: Sequence[AttemptRow]) -> float | None:
+    """What judging a case takes where no answer of a judge is kept (`CaseHistory.judge_cost`)."""
+    if any(row.judge_cached and row.judge_saved is None for row in attempts):
+        return None
+    known = [amount for amount in (own.judge_cost, own.judge_saved) if amount is not None]
+    return figures.total_amount(known, "cost of the judges") if known else None
+
+
+def name_of_cases(cases: Sequence[StoredCase]) -> str:
+    """What cases of one name are called: as lists call that, with what tells each from the others of its suite, where
+    these are not too many."""
+    told = [f"{case.variant} {number_of_test(case.case_id, case.suite, case.name)}".strip() for case in cases]
+    parts = list(dict.fromkeys(told))
+    common = [len(set(letters)) == 1 for letters in zip(*parts, strict=False)]
+    shared = parts[0][: common.index(False) if False in common else len(common)] if len(parts) > 1 else ""
+    shared = shared[: shared.rfind(" ") + 1]
+    parts[1:] = [part.removeprefix(shared) for part in parts[1:]]
+    more = ", ".join(filter(None, parts)) if len(parts) <= _NAMED else ""
+    return full_name(cases[0].name, more) if cases else ""
+
+
+def places(info: RunInfo, folder: Path) -> list[str]:
+    """The paths of a run as people are shown them: a whole project goes by the name of its folder."""
+    project = project_of_run(folder)
+    name = project.name if project is not None else ""
+    return [name if path == "." and name else path for path in info.paths or ["."]]
+
+
+def what(info: RunInfo, cases: int, folder: Path) -> str:
+    """A run in a few words: its paths, how many cases, and which shard it is."""
+    told = places(info, folder)
+    named = ", ".join(told[:3]) + (" …" if len(told) > 3 else "")
+    part = shard_words(info.provenance)
+    return f"{named} ({cases} case{'' if cases == 1 else 's'}{', ' if part else ''}{part})"
