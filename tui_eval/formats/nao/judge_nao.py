@@ -7,25 +7,21 @@ section 2); rows are compared by `tui_eval.frames`, in the documented or the ref
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, RowsAnswer
 from tui_eval.assertions.judging import error_verdict, verdict_of
 from tui_eval.causes import wrong_query
-from tui_eval.frames.query_words import know_queries, known_of
+from tui_eval.frames.query_words import know_queries
 from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.model import Assertion, DataDetails, Evidence, Problem, Verdict
 
 if TYPE_CHECKING:
-    from tui_eval.agent_query import AgentQuery
     from tui_eval.frames.compare import FrameComparison
     from tui_eval.frames.comparison_rules import ComparisonSettings
-    from tui_eval.frames.queries import Conclusion
     from tui_eval.frames.sql import SqlResult
 
 
@@ -212,7 +208,11 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
             comparison = await in_thread(lambda: _compare(answer, result, settings, evidence.reference))
     _fill(data, answer, result, comparison)
     if comparison.passed is False and answer.rows is not None:
-        await _concluded(data, answer, result, settings, evidence)
+        from tui_eval.formats.nao.query_blame import (
+            conclude_from,  # late: of rows that are as expected nothing is asked
+        )
+
+        await conclude_from(data, answer, result, settings, evidence)
     if "truncated" in data.settings:
         judgement.frames = await in_thread(lambda: _whole(answer, result))
     types = result.types if result is not None else {}
@@ -349,233 +349,6 @@ def _fault(evidence: JudgeInput, sql: str, said: str, detail: str) -> dict[str, 
     if place is not None:
         kept |= {"file": name, "file_line": place[0], "file_column": place[1]}
     return kept
-
-
-async def _concluded(
-    data: DataDetails, answer: RowsAnswer, result: SqlResult | None, settings: Any, evidence: JudgeInput
-) -> None:
-    """Run the agent's own query and keep which step went wrong; nothing where the record has no query of it."""
-    from tui_eval.agent_query import query_behind, rows_recorded, verifies_others
-    from tui_eval.frames.queries import changing_conclusion, conclude, recorded_conclusion
-    from tui_eval.frames.sql_faults import SqlFault, fault_of
-
-    own = query_behind(evidence.transcript, evidence.replies, answer.sql)
-    if own is None:
-        found = await _over_ties(data, answer, result, None, settings, evidence)
-        if found is not None:
-            data.settings["conclusion"] = {"blame": found.blame, "line": found.line}
-        return
-    changing = changing_conclusion(data.reference_sql)
-    if changing is not None:
-        data.settings["conclusion"] = {"blame": changing.blame, "line": changing.line, "source": own.source}
-        return
-    expected: Any = result if result is not None else answer.expected or []
-    columns = data.columns or None
-    last, knew = own, False
-    if own.source == "tool" and result is not None:
-        own, knew = await _right_one(own, answer, result, columns, settings, evidence)
-    given: SqlResult | list[dict[str, Any]] | SqlFault
-    if result is not None and " ".join(own.sql.split()) == " ".join((data.reference_sql or "").split()):
-        given = result
-    elif evidence.services.agent_sql is None:
-        given = SqlFault("no database is configured")
-    else:
-        try:
-            given = await evidence.services.agent_sql(evidence.case.database, own.sql)
-        except Exception as problem:
-            given = fault_of(own.sql, str(problem), str(getattr(problem, "detail", "")))
-    tied = await _over_ties(data, answer, result, given, settings, evidence)
-    found = tied or await in_thread(
-        lambda: conclude(expected, given, answer.rows, settings, columns, reference=evidence.reference)
-    )
-    if tied is None and isinstance(given, SqlFault):  # what cannot be run here gave its rows to the agent
-        rows = rows_recorded(evidence.transcript, data, own)
-        found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows, ties_known=True)) or found
-    elif tied is None and result is not None:
-        found = await _caused(found, data, own.sql, result, settings, evidence)
-    if (
-        found.accuses
-        and result is not None
-        and (words := await _by_chance(data.reference_sql, result, evidence))
-    ):
-        found = found.over_chance(words)
-    if tied is None and found.accuses and verifies_others(own, evidence.transcript):
-        right = result is not None and await _one_right(result, columns, settings, evidence)
-        found = found.of_verification(right=right)
-    if knew and found.blame == "query":
-        found = replace(found, line=f"{found.line}; another of its queries gives the right ones")
-    kept: dict[str, Any] = {"blame": found.blame, "line": found.line, "source": own.source}
-    if found.cause:
-        kept["cause"] = found.cause
-    if found.place:
-        kept["place"] = list(found.place)
-    if own.sql != last.sql:
-        kept["query"] = own.sql
-    data.settings["conclusion"] = kept | known_of(own.sql)
-
-
-async def _over_ties(
-    data: DataDetails,
-    answer: RowsAnswer,
-    expected: SqlResult | None,
-    own: Any,
-    settings: Any,
-    evidence: JudgeInput,
-) -> Conclusion | None:
-    """What is concluded where the LIMIT of the expected query cuts through rows that tie; None: it does not, or that
-    says nothing of this answer."""
-    from tui_eval.frames.queries import conclude_over_ties
-    from tui_eval.frames.query_words import cut_ties, query_of_ties
-
-    run, sql = evidence.services.agent_sql, data.reference_sql or ""
-    if run is None or expected is None:
-        return None
-    asked = await in_thread(lambda: query_of_ties(sql, expected, expected.dialect))
-    if asked is None:
-        return None
-    try:
-        ties = cut_ties(asked, await run(evidence.case.database, asked.sql))
-    except Exception:
-        return None  # what was made of it cannot be run: that says nothing
-    columns = data.columns or None
-    if ties is None or not await in_thread(lambda: ties.allow(expected, settings, columns)):
-        return None
-    return await in_thread(
-        lambda: conclude_over_ties(ties, own, answer.rows, settings, columns, reference=evidence.reference)
-    )
-
-
-async def _by_chance(sql: str | None, expected: SqlResult, evidence: JudgeInput) -> str:
-    """What of the expected query takes any of several rows; "": nothing that is found."""
-    from tui_eval.frames.query_words import chance_in
-
-    run = evidence.services.agent_sql
-    if run is None or not sql:
-        return ""
-    asked = chance_in(sql, expected, expected.dialect)
-    given: SqlResult | None = None
-    query: str | None = None
-
-    def following() -> tuple[str | None, str]:
-        try:
-            return asked.send(given), ""
-        except StopIteration as end:
-            return None, end.value
-
-    while True:
-        query, words = await in_thread(following)
-        if query is None:
-            return words
-        try:
-            given = await run(evidence.case.database, query)
-        except Exception:
-            given = None  # it hangs on the query around it, or what was made of it cannot be run
-
-
-_MOST_QUERIES = 8
-"""Queries of the agent that are run to find the one behind its answer, the last ones."""
-
-
-async def _right_one(
-    last: AgentQuery,
-    answer: RowsAnswer,
-    expected: SqlResult,
-    columns: Sequence[str] | None,
-    settings: Any,
-    evidence: JudgeInput,
-) -> tuple[AgentQuery, bool]:
-    """Of all queries that the agent ran the last one whose rows its answer has, and whether another one gives the
-    expected rows; else the last one that does: many look at something else after it. Where none does, the last one whose
-    columns are the most of those that are expected."""
-    from tui_eval.agent_query import queries_called
-    from tui_eval.frames.mended_queries import MENDING_SECONDS
-    from tui_eval.frames.queries import gives_expected
-
-    run, began = evidence.services.agent_sql, time.monotonic()
-    asked = list({one.sql: one for one in queries_called(evidence.transcript)}.values())
-    if run is None or len(asked) < 2:
-        return last, False
-    wanted = {name.casefold() for name in columns or expected.columns}
-    best, most = last, -1
-    right: AgentQuery | None = None
-    answered: AgentQuery | None = None
-
-    async def gives(given: SqlResult, rows: Any) -> bool:
-        return await in_thread(
-            lambda: gives_expected(given, rows, settings, columns, reference=evidence.reference)
-        )
-
-    for one in asked[:_MOST_QUERIES]:
-        if time.monotonic() - began > MENDING_SECONDS:
-            break
-        try:
-            given = await run(evidence.case.database, one.sql)
-        except Exception:
-            continue
-        if right is None and await gives(given, expected):
-            right = one
-        if answered is None and answer.rows and await gives(given, answer.rows):
-            answered = one
-        shared = len(wanted & {name.casefold() for name in given.columns})
-        if shared > most:
-            best, most = one, shared
-    if answered is not None:
-        return answered, right is not None and right.sql != answered.sql
-    return right or best, False
-
-
-async def _one_right(
-    expected: SqlResult, columns: Sequence[str] | None, settings: Any, evidence: JudgeInput
-) -> bool:
-    """Whether one of the queries that the agent ran gives the expected rows."""
-    from tui_eval.agent_query import queries_called
-    from tui_eval.frames.mended_queries import MENDING_SECONDS
-    from tui_eval.frames.queries import gives_expected
-
-    run, began = evidence.services.agent_sql, time.monotonic()
-    asked = list(dict.fromkeys(one.sql for one in queries_called(evidence.transcript)))
-    for sql in asked[:_MOST_QUERIES] if run is not None else ():
-        assert run is not None
-        if time.monotonic() - began > MENDING_SECONDS:
-            break
-        try:
-            given = await run(evidence.case.database, sql)
-        except Exception:
-            continue  # what cannot be run here says nothing
-        if await in_thread(
-            lambda given=given: gives_expected(
-                given, expected, settings, columns, reference=evidence.reference
-            )
-        ):
-            return True
-    return False
-
-
-async def _caused(
-    found: Conclusion, data: DataDetails, own: str, expected: SqlResult, settings: Any, evidence: JudgeInput
-) -> Conclusion:
-    """With the mistake of the agent's query, where it gives the expected rows without it."""
-    from tui_eval.frames.mended_queries import MENDING_SECONDS
-    from tui_eval.frames.queries import gives_expected, to_mend
-
-    began = time.monotonic()
-    run, columns = evidence.services.agent_sql, data.columns or None
-    if run is None:
-        return found
-    for query in await in_thread(lambda: to_mend(found, data.reference_sql, own, expected.dialect)):
-        if time.monotonic() - began > MENDING_SECONDS:
-            break
-        try:
-            given = await run(evidence.case.database, query.sql)
-        except Exception:
-            continue  # what was made of it cannot be run: that says nothing
-        if await in_thread(
-            lambda given=given: gives_expected(
-                given, expected, settings, columns, reference=evidence.reference
-            )
-        ):
-            return found.caused_by(query)
-    return found
 
 
 def _rows_told(comparison: FrameComparison, answer: RowsAnswer, data: DataDetails) -> list[Evidence]:
