@@ -26,7 +26,7 @@ PROSE = ("message", "reason", "error")
 DRAWN = (
     "state/case/assertions_view.py", "state/case/calls_evidence.py",
     "state/case/case_content.py", "state/case/case_details.py", "state/case/explain.py", "state/case/history_view.py",
-    "state/case/structure_evidence.py", "state/case/text_evidence.py", "state/case/tools_view.py",
+    "state/case/text_evidence.py", "state/case/tools_view.py",
     "state/case/verdict_lines.py", "state/compare/compare_view.py", "state/lists/case_tree.py",
     "state/lists/entries.py", "state/lists/case_entry.py", "state/runs/run_facts.py", "state/runs/runs_view.py",
 )  # fmt: skip

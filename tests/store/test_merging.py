@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval.model import Attempt, Case
-from tui_eval.store import merging
+from tui_eval.store import merged_run, merging
 from tui_eval.store.merging import MergePart
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunInfo
@@ -47,7 +47,7 @@ def test_of_the_parts_no_reasons_are_held_and_all_are_copied(tmp_path: Path) -> 
         held, _ = tracemalloc.get_traced_memory()
         made = tmp_path / "made"
         made.mkdir()
-        merging.write(made, merging.facts(whole, "made", "1"), whole)
+        merged_run.write(made, merging.facts(whole, "made", "1"), whole)
     finally:
         tracemalloc.stop()
     assert held < 20 * LONG, "of 156 reasons"
@@ -75,9 +75,9 @@ def test_of_a_merge_that_a_signal_ends_nothing_is_left(
     def signalled(*_: object) -> None:
         raise ends
 
-    monkeypatch.setattr(merging, "write_missing", signalled)
+    monkeypatch.setattr(merged_run, "write_missing", signalled)
     with pytest.raises(ends):
-        merging.write(made, merging.facts(whole, "made", "1"), whole)
+        merged_run.write(made, merging.facts(whole, "made", "1"), whole)
     assert not made.exists()
     part.reader.close()
 

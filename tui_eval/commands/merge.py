@@ -16,11 +16,11 @@ from tui_eval.engine.after import derived_columns
 from tui_eval.guard.secrets import in_addresses
 from tui_eval.guard.spelling import some_of
 from tui_eval.reports.export import ExportError, check_writable
-from tui_eval.store import linked, merging
+from tui_eval.store import linked, merged_run, merging
 from tui_eval.store.index import Index
 from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import NeverBegun, Store, StoreError
+from tui_eval.store.run_folders import NO_RUN, NeverBegun, Store, StoreError, runs_under
 from tui_eval.store.schema import RunInfo
 
 
@@ -66,7 +66,7 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
                     raise
                 unbegun.append(label)
         if not parts:
-            raise StoreError(f"{some_of(unbegun, _NAMED)}: {merging.NO_RUN}")
+            raise StoreError(f"{some_of(unbegun, _NAMED)}: {NO_RUN}")
         found = {label for label, _ in inside} - {label for label, _ in named}  # those that nobody has named
         again = [part for part in merging.merged_before(parts) if part.label in found]
         adding = [part for part in parts if part.label in found and merging.adds_to_another(part)]
@@ -79,7 +79,7 @@ def _merged(store: Store, references: Sequence[str]) -> tuple[Path, list[str], b
         info = merging.facts(whole, store.next_run()[0], __version__, newer)
         info.provenance["command"] = in_addresses(shell_line(("tui-eval", "merge", *references)))
         folder = store.create_folder(info.id)
-        merging.write(folder, info, whole)
+        merged_run.write(folder, info, whole)
         _derive(folder, info)
         said = [f"left out: {part.label}, which was merged before" for part in again]
         if unbegun:
@@ -117,7 +117,7 @@ def _derive(folder: Path, info: RunInfo) -> None:
     if not isinstance(settings, dict):
         return
     info.metrics = asyncio.run(derived_columns.derived_anew(folder, settings))
-    merging.write_info(folder, info)
+    merged_run.write_info(folder, info)
 
 
 def _folders(references: Sequence[str]) -> tuple[list[tuple[str, Path]], list[tuple[str, Path]]]:
@@ -131,9 +131,9 @@ def _folders(references: Sequence[str]) -> tuple[list[tuple[str, Path]], list[tu
     for reference in references:
         place = Path(reference)
         if place.is_dir() and not (place / "run.db").is_file():
-            inside = merging.runs_under(place)
+            inside = runs_under(place)
             if not inside:
-                raise StoreError(f"{reference}: {merging.NO_RUN}")
+                raise StoreError(f"{reference}: {NO_RUN}")
             found += [(str(one), one) for one in inside]
         else:
             named.append((reference, find_run(reference)))

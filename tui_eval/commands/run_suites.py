@@ -208,7 +208,7 @@ def find_run(reference: str) -> Path:
     place = Path(reference)
     if reference not in ("", "last") and place.is_dir() and not (place / DATABASE).is_file():
         from tui_eval.store.gathering import gathered
-        from tui_eval.store.merging import NO_RUN, runs_beneath, runs_under
+        from tui_eval.store.run_folders import NO_RUN, runs_beneath, runs_under
 
         # The project's own runs are no reason to take its folder for one of shards.
         own = place.resolve() == find_root([Path.cwd()])[0].resolve()
@@ -224,7 +224,7 @@ def runs_without_suites(folder: Path) -> bool:
     """Whether a folder has no suites, and runs that are not in a store of its own: it is opened as these runs."""
     from tui_eval.config.project import find_root
     from tui_eval.formats.discovery import discover
-    from tui_eval.store.merging import runs_beneath
+    from tui_eval.store.run_folders import runs_beneath
 
     return bool(runs_beneath(folder)) and not discover([folder], find_root([folder])[0])[0]
 

@@ -22,11 +22,12 @@ from tui_eval.guard.spelling import some_of
 from tui_eval.model import JUDGED
 from tui_eval.store import merging
 from tui_eval.store.encoding import encode_json
-from tui_eval.store.merging import MergePart, Whole, counting, with_frames
+from tui_eval.store.merged_run import with_frames
+from tui_eval.store.merging import MergePart, Whole, counting
 from tui_eval.store.missing_cases import missing_cases, write_missing
 from tui_eval.store.pending import storable_rows, write_live
 from tui_eval.store.printed_commands import shell_line
-from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, new_run_id
+from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, new_run_id, runs_under
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import looked_at_home
 from tui_eval.store.write_thread import connect
@@ -308,7 +309,7 @@ class Gathering:
         self._left_out[path] = _LeftOut(said, () if again else written, time.monotonic())
 
     def _find(self, states: dict[Path, RunInfo]) -> None:
-        there = merging.runs_under(self._folder)
+        there = runs_under(self._folder)
         self._left_out = {path: one for path, one in self._left_out.items() if path in there}
         come: list[tuple[Path, MergePart]] = []
         for path in there:

@@ -536,3 +536,42 @@ def touched(folder: Path) -> tuple[int, int]:
             if found.st_size:  # to look at a run makes an empty log
                 newest, size = max(newest, found.st_mtime_ns), size + found.st_size
     return newest, size
+
+
+_DEPTH, _MOST_FOLDERS = 5, 50_000
+_PASSED_OVER = frozenset(
+    {".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", ".venv", "venv", ".tox", ".cache"}
+)
+NO_RUN = (
+    f"no run in this folder, nor in what lies in it {_DEPTH} deep (links are not followed); name run folders, results files or "
+    "run ids"
+)
+
+
+def runs_under(folder: Path) -> list[Path]:
+    """The folders of runs in a folder and what is in it, five levels deep, in the order of their paths. Of what is large
+    and never holds any (`node_modules`, `.git` …) nothing is looked at."""
+    found: list[Path] = []
+    waiting = [(folder, 0)]
+    looked = 0
+    while waiting and looked < _MOST_FOLDERS:
+        place, depth = waiting.pop()
+        looked += 1
+        if os.path.isfile(place / "run.db"):
+            found.append(place)
+            continue
+        if depth == _DEPTH:
+            continue
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            waiting += [
+                (Path(one.path), depth + 1)
+                for one in entries
+                if one.name not in _PASSED_OVER and one.is_dir(follow_symlinks=False)
+            ]
+    return sorted(found)
+
+
+def runs_beneath(folder: Path) -> list[Path]:
+    """Those of them that are not in a store of the folder's own: such a folder is a project, with runs as any."""
+    own = folder / STATE
+    return [one for one in runs_under(folder) if not one.is_relative_to(own)]

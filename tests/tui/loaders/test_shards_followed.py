@@ -12,11 +12,11 @@ from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import project
 from tests.tui.screens.test_runs_screen import sees
 from tui_eval.model import Attempt, Case, Verdict
-from tui_eval.store import gathering, merging
+from tui_eval.store import gathering, merged_run, merging
 from tui_eval.store.gathering import Gathering
 from tui_eval.store.index import Index
 from tui_eval.store.notes import HumanNote, Notes
-from tui_eval.store.run_folders import GUESTS, Store
+from tui_eval.store.run_folders import GUESTS, Store, runs_under
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 from tui_eval.tui.controllers import first_steps
@@ -198,10 +198,10 @@ def test_an_attempt_of_shards_that_are_looked_at_and_were_merged_is_one_in_the_h
     for number in (1, 2):
         writer, ref = shard(shards, number)
         finish(writer, ref, number)
-    parts = [merging.MergePart.of(folder.name, folder) for folder in merging.runs_under(shards)]
+    parts = [merging.MergePart.of(folder.name, folder) for folder in runs_under(shards)]
     whole, store = merging.whole_of(parts), Store(root)
     info = merging.facts(whole, store.next_run()[0], "1")
-    merging.write(folder := store.create_folder(info.id), info, whole)
+    merged_run.write(folder := store.create_folder(info.id), info, whole)
     Index(root).record(folder)
     for part in parts:
         part.reader.close()
@@ -231,6 +231,6 @@ def test_what_a_person_says_of_an_answer_that_stands_in_two_runs_counts_once(tmp
     with closing(part.reader):
         whole = merging.whole_of([part])
         info = merging.facts(whole, store.next_run()[0], "1")
-        merging.write(store.create_folder(info.id), info, whole)
+        merged_run.write(store.create_folder(info.id), info, whole)
     assert len(Notes(root).of_case("s.yaml::case 1")) == 2
     assert load_past(root, "s.yaml::case 1").agreement == {"judge": (1, 1)}

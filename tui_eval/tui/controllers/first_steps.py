@@ -197,7 +197,7 @@ class ShardsToCome:
 
     def _look(self, folder: Path) -> None:
         from tui_eval.store.gathering import Gathering
-        from tui_eval.store.merging import runs_beneath
+        from tui_eval.store.run_folders import runs_beneath
 
         wait, failed = 0.0, 0
         while not self._ended.wait(wait) and not self._core.state.suites and self._gathering is None:
