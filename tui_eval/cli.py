@@ -518,7 +518,24 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(error, FileNotFoundError) and _nowhere():
             warn_line("the current folder does not exist any more: change to one that does (cd)")
             return _EXIT_USAGE
+        if isinstance(error, FileNotFoundError) and _no_temporary_folder():
+            warn_line(
+                "no folder for temporary files can be written: mount one at /tmp, or name one with TMPDIR (a container: "
+                "--tmpfs /tmp)"
+            )
+            return _EXIT_USAGE
         return _internal_error(error)
+
+
+def _no_temporary_folder() -> bool:
+    """Whether nothing can be written where files for a while go: a container whose root is read-only."""
+    import tempfile
+
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _nowhere() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,19 @@ def test_in_a_folder_that_was_deleted_one_line_says_so(
     said = cli(*command)
     assert said.code == 4
     assert said.err == "the current folder does not exist any more: change to one that does (cd)\n"
+
+
+@pytest.mark.parametrize("command", [("run", ".", "--no-store"), ("check", ".", "--vacuous")])
+def test_where_no_temporary_file_can_be_written_one_line_says_so(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """A container with a read-only root: it was an internal error, with a crash report to send."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(project / "nowhere")])
+    said = cli(*command)
+    assert said.code == 4
+    assert said.err.startswith("no folder for temporary files can be written: mount one at /tmp")
+    assert said.err.count("\n") == 1
 
 
 def test_a_line_of_an_env_file_that_gives_no_variable_is_said_without_its_text(
