@@ -54,6 +54,21 @@ async def silent(message):
     for word in []:
         yield word
 
+async def wordless(message):
+    yield ""
+
+def retried(message, retries=3):
+    return f"{message[-1]} {retries}"
+
+def warm(message, *, temperature=0.5):
+    return f"{message[-1]} {temperature}"
+
+def by_name(message, *, session):
+    return f"{session['turn']}:{message}"
+
+def maybe(message, session=None):
+    return f"{session['turn']}:{message}"
+
 async def calls(message):
     yield events.ToolCall("1", "look", {})
 
@@ -234,10 +249,30 @@ def script(folder: Path, code: str) -> list[str]:
     return [sys.executable, str(folder / "tool.py")]
 
 
+@pytest.mark.parametrize(
+    ("function", "said"), [("retried", "two 3"), ("warm", "two 0.5"), ("by_name", "2:two"), ("maybe", "2:two")]
+)
+async def test_a_parameter_with_a_default_is_the_functions_own_and_not_the_session(
+    folder: Path, function: str, said: str
+) -> None:
+    it = agent("python", folder, function=f"bot.py:{function}")
+    if said.startswith("2:"):
+        _, replies = await talk(it, "one", "two")
+        assert replies[-1].text == said and not it.takes_whole_conversation
+        return
+    session = await it.open(context())
+    assert it.takes_whole_conversation
+    events = [event async for event in session.send(Request(turn=1, text="two", messages=["one", "two"]))]
+    await session.close()
+    await it.close()
+    assert isinstance(events[-1], Finished) and events[-1].reply.text == said
+
+
 async def test_a_generator_that_gives_nothing_has_not_answered(folder: Path) -> None:
     """What must not be said stood in none of it."""
-    with pytest.raises(AgentError, match=r"bot\.py:silent gave nothing"):
-        await talk(agent("python", folder, function="bot.py:silent"), "x")
+    for function in ("silent", "wordless"):
+        with pytest.raises(AgentError, match=rf"bot\.py:{function} gave nothing"):
+            await talk(agent("python", folder, function=f"bot.py:{function}"), "x")
     assert (await talk(agent("python", folder, function="bot.py:calls"), "x"))[1][0].text == ""
 
 

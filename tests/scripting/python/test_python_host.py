@@ -191,7 +191,7 @@ async def test_generators_stream_events(host: PythonHost, script: Write) -> None
 async def test_description(host: PythonHost, script: Write) -> None:
     file = script("async def g(message, session=None, *more):\n    yield ''\ndef f(a, **k): pass\n")
     described = await host.describe(file, "g")
-    assert described.parameters == ["message", "session"]
+    assert described.parameters == ["message", "session"] and described.optional == ["session"]
     assert described.is_async_gen and described.is_async and described.any_positional
     plain = await host.describe(file, "f")
     assert plain.any_keyword and not plain.is_async

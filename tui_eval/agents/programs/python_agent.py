@@ -3,7 +3,7 @@ run at the same time have one each, as far as there are (`script_host.Lease`).
 
 The function's parameters decide how it is called: `f(message)` is the StartToAgent guide's contract
 (a case with `messages` is given as one list), `f(message, session)` and generators are called turn by
-turn. It returns text or `(text, metadata)`; a generator yields `tui_eval.events` and text.
+turn. What has a default is the function's own, unless it is called `session`. It returns text or `(text, metadata)`; a generator yields `tui_eval.events` and text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -39,7 +39,22 @@ from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, HandOff, Message, TextDelta, ToolCall, UsageReport
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Reply, Usage
-from tui_eval.scripting.python.python_host import Lease, PythonHost, ScriptError
+from tui_eval.scripting.python.python_host import Description, Lease, PythonHost, ScriptError
+
+
+SessionWay = Literal["", "second", "by name"]
+"""How a function gets the session: not at all, after the message, or by keyword alone."""
+
+
+def _session_way(described: Description) -> SessionWay:
+    """A second parameter without a default is the session; one with a default (`retries=3`) is the function's own,
+    unless that is its name."""
+    if "session" in described.by_keyword:
+        return "by name"
+    placed = [name for name in described.parameters if name not in described.by_keyword]
+    if len(placed) > 1 and (placed[1] == "session" or placed[1] not in described.optional):
+        return "second"
+    return ""
 
 
 class PythonAgent(Agent):
@@ -95,9 +110,9 @@ class PythonAgent(Agent):
             lease.release()
             raise
         streams = described.is_async_gen or described.is_generator
-        by_turn = len(described.parameters) > 1 or streams
-        self.takes_whole_conversation = not by_turn and not self.promptfoo
-        return PythonSession(self, context, lease, streams, len(described.parameters) > 1)
+        way = _session_way(described)
+        self.takes_whole_conversation = not way and not streams and not self.promptfoo
+        return PythonSession(self, context, lease, streams, way)
 
     async def close(self) -> None:
         """Kill the function's processes."""
@@ -113,14 +128,14 @@ class PythonSession(RememberingSession):
         context: SessionContext,
         lease: Lease,
         streams: bool,
-        with_session: bool,
+        session_way: SessionWay,
     ) -> None:
         super().__init__()
         self.agent = agent
         self.context = context
         self.lease = lease
         self.streams = streams
-        self.with_session = with_session
+        self.session_way: SessionWay = session_way
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Call the function for one turn, or for the whole conversation."""
@@ -131,8 +146,8 @@ class PythonSession(RememberingSession):
                 async for event in self._streamed(request, began):
                     yield event
                 return
-            arguments = self._arguments(request)
-            result = await agent.host.call(agent.file, agent.function, arguments, lease=self.lease)
+            given = self._arguments(request), self._keywords(request)
+            result = await agent.host.call(agent.file, agent.function, *given, lease=self.lease)
         except ScriptError as error:
             raise AgentError(
                 f"{agent.shown}: {one_line(str(error))}",
@@ -162,7 +177,11 @@ class PythonSession(RememberingSession):
         message: Any = request.text
         if request.messages is not None and (agent.takes_whole_conversation or message is None):
             message = request.messages
-        return [message, self._session(request)] if self.with_session else [message]
+        return [message, self._session(request)] if self.session_way == "second" else [message]
+
+    def _keywords(self, request: Request) -> dict[str, Any]:
+        by_name = self.session_way == "by name" and not self.agent.promptfoo
+        return {"session": self._session(request)} if by_name else {}
 
     def _session(self, request: Request) -> dict[str, Any]:
         context = self.context
@@ -213,8 +232,8 @@ class PythonSession(RememberingSession):
         usage: Usage | None = None
         cost: float | None = None
         acted = False
-        arguments = self._arguments(request)
-        stream = agent.host.stream(agent.file, agent.function, arguments, lease=self.lease)
+        given = self._arguments(request), self._keywords(request)
+        stream = agent.host.stream(agent.file, agent.function, *given, lease=self.lease)
         try:
             async for event in stream:
                 if isinstance(event, Finished):
@@ -224,7 +243,8 @@ class PythonSession(RememberingSession):
                     parts.append(event.text)
                 elif isinstance(event, UsageReport):
                     usage, cost = event.usage, event.cost
-                acted = acted or isinstance(event, TextDelta | ToolCall | HandOff | Message)
+                acted = acted or isinstance(event, ToolCall | HandOff | Message)
+                acted = acted or (isinstance(event, TextDelta) and bool(event.text))  # an empty piece is none
                 yield event
         except ScriptError as error:
             raise AgentError(

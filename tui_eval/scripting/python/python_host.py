@@ -34,9 +34,12 @@ _WORKER = str(Path(__file__).with_name("python_worker.py"))
 
 
 class Description(msgspec.Struct, frozen=True):
-    """How a function may be called: its named parameters, and of which kind it is."""
+    """How a function may be called: its named parameters, those of them that have a default, those that are given by
+    keyword alone; and of which kind it is."""
 
     parameters: list[str]
+    optional: list[str]
+    by_keyword: list[str]
     any_positional: bool
     any_keyword: bool
     is_async: bool

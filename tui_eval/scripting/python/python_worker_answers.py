@@ -28,10 +28,11 @@ def description(function: Callable[..., Any]) -> dict[str, Any]:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         parameters = ()
+    named = [item for item in parameters if item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)]
     return {
-        "parameters": [
-            item.name for item in parameters if item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
-        ],
+        "parameters": [item.name for item in named],
+        "optional": [item.name for item in named if item.default is not item.empty],
+        "by_keyword": [item.name for item in named if item.kind == item.KEYWORD_ONLY],
         "any_positional": any(item.kind == item.VAR_POSITIONAL for item in parameters),
         "any_keyword": any(item.kind == item.VAR_KEYWORD for item in parameters),
         "is_async": inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function),
