@@ -291,7 +291,7 @@ def rescore_command(
 @trust_option
 def assess_command(run: str, judge: str | None, as_json: bool, trust: bool) -> int:
     """Group the failures of a run by what failed; the judge names the groups, which are kept."""
-    from tui_eval.commands.assess import assess
+    from tui_eval.commands.recorded_runs import assess
 
     return assess(run, judge, trust, as_json)
 

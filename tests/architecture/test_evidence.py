@@ -28,7 +28,7 @@ DRAWN = (
     "state/case/case_content.py", "state/case/case_details.py", "state/case/explain.py", "state/case/history_view.py",
     "state/case/text_evidence.py", "state/case/tools_view.py",
     "state/case/verdict_lines.py", "state/compare/compare_view.py", "state/lists/case_tree.py",
-    "state/lists/entries.py", "state/lists/case_entry.py", "state/runs/run_facts.py", "state/runs/runs_view.py",
+    "state/lists/entries.py", "state/lists/case_entry.py", "state/lists/tree_lines.py", "state/runs/run_facts.py", "state/runs/runs_view.py",
 )  # fmt: skip
 """Modules that draw verdicts and why attempts did not pass: they compile no pattern."""
 MATCHING = ("match", "search", "fullmatch", "findall", "finditer", "sub", "split")

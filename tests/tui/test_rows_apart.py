@@ -25,10 +25,11 @@ from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.case.case_content import CaseContent, head, named_among
 from tui_eval.tui.state.compare import compare_view, grid_view
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.case_tree import SORTS, Tree, View, build
+from tui_eval.tui.state.lists.case_tree import SORTS, Tree, View
 from tui_eval.tui.state.lists.entries import suite_entries
 from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, names_apart, row_line, under_their_runs
 from tui_eval.tui.state.lists.telling_apart import row_names
+from tui_eval.tui.state.lists.tree_lines import build
 from tui_eval.tui.state.runs import search_view
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.runs.search_view import FoundEntry

@@ -1,4 +1,4 @@
-"""`tui-eval runs`, `show`, `attach`, `cancel`, `export`: what was run, and what is being run."""
+"""`tui-eval runs`, `show`, `attach`, `cancel`, `export`, `assess`: what was run, and what is being run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tui_eval.commands.run_suites import (
     unread_of,
     write_files,
 )
-from tui_eval.config.project import closed_to_us, find_root
+from tui_eval.config.project import ConfigError, closed_to_us, find_root
 from tui_eval.engine.selection import is_id
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.formats import format_of
@@ -306,6 +306,33 @@ def export_run(reference: str, paths: Sequence[Path]) -> int:
     finally:
         reader.close()
     return EXIT_USAGE if unwritten else EXIT_OK
+
+
+def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int:
+    """Have the judge name the groups of failures of a run that has ended: say what it asks and costs, ask, keep the names with the run and print the groups.
+
+    Raises:
+        CommandError: no such run, no judge, nothing that failed.
+    """
+    from tui_eval.engine.after.failure_naming import (  # late: no other command names
+        name_failures,
+        plan_naming,
+    )
+    from tui_eval.engine.prepare import NothingToRun
+
+    try:
+        folder = find_run(reference)
+        planned = asyncio.run(plan_naming(folder, judge, trust))
+        price = "" if planned.cost is None or planned.free else f", about ${planned.cost:.4f}"
+        warn(f"asking {visible(planned.judge)} {counted(planned.questions, 'question')}{price}")
+        found = asyncio.run(name_failures(folder, judge, trust))
+    except (StoreError, NothingToRun, ConfigError) as error:
+        raise CommandError(str(error)) from None
+    if as_json:
+        say_json(msgspec.to_builtins(found))
+    else:
+        say(visible(console_table.failure_modes(found)))
+    return EXIT_OK
 
 
 def _find(reference: str) -> Path:

@@ -20,7 +20,8 @@ from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.suites_screen import SuitesFacts, facts_line
 from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.case_tree import View, build
+from tui_eval.tui.state.lists.case_tree import View
+from tui_eval.tui.state.lists.tree_lines import build
 from tui_eval.tui.state.text.fitting import end_of, middle
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.widgets.case_list import CaseList

@@ -90,7 +90,7 @@ def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> 
         EditError: no cell, or more than one, says what was expected.
     """
     from tui_eval.formats.promptfoo.promptfoo_words import ListError
-    from tui_eval.formats.promptfoo.read.shorthand import parse
+    from tui_eval.formats.promptfoo.read.csv_rows import assertion_of_cell
 
     header: list[CsvCell] | None = None
     for first, cells in rows(text):
@@ -104,7 +104,7 @@ def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> 
             if not name.value.strip().startswith("__expected") or not cell.value.strip():
                 continue
             try:
-                meant = parse(cell.value.strip())
+                meant = assertion_of_cell(cell.value.strip())
             except ListError:
                 continue
             if meant.type == kind and _is_asked(meant.value, expected):
@@ -119,10 +119,10 @@ def cell_changed(text: str, line: int, kind: str, expected: Any, value: Any) -> 
             return EditedValue(text[: cell.start] + text[cell.end :], plain, "(left out)", line)
         bare = kind == "equals" and _is_asked(plain, expected)
         said = ", ".join(map(_listed, value)) if isinstance(value, list) else str(value)
-        new = said if bare and parse(said.strip() or " ").type == "equals" else f"{kind}:{said}"
+        new = said if bare and assertion_of_cell(said.strip() or " ").type == "equals" else f"{kind}:{said}"
         if new == f"{kind}:{said}" and plain.startswith(f"{kind}: "):
             new = f"{kind}: {said}"
-        meant = parse(_value_of_accepted_cells(_quoted(new), ",").strip() or " ")
+        meant = assertion_of_cell(_value_of_accepted_cells(_quoted(new), ",").strip() or " ")
         if (meant.type, meant.value) != (kind, value if isinstance(value, list) else str(value)):
             raise EditError(
                 f"row at line {line}: a cell cannot say what the answer was to the letter: edit the row (e)"

@@ -17,8 +17,9 @@ from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import ENOUGH, CaseSource
-from tui_eval.tui.state.lists.case_tree import GROUPINGS, SORTS, Tree, View, build, urgency
+from tui_eval.tui.state.lists.case_tree import GROUPINGS, SORTS, Tree, View, urgency
 from tui_eval.tui.state.lists.entries import failing
+from tui_eval.tui.state.lists.tree_lines import build
 from tui_eval.tui.terminal.gc_pauses import undisturbed
 from tui_eval.tui.widgets.case_list import CaseList
 

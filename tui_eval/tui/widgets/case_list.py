@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from msgspec import Struct
 from msgspec.structs import astuple
 from rich.cells import cell_len
 from textual.message import Message
@@ -18,7 +17,14 @@ from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import bindings
 from tui_eval.tui.state.case.case_history import note_sign, rules_spans
-from tui_eval.tui.state.lists.case_entry import CaseRow, Extent, line_reason
+from tui_eval.tui.state.lists.case_entry import (
+    NAME_CELLS,
+    WORD_CELLS,
+    CaseColumns,
+    CaseRow,
+    columns_for,
+    line_reason,
+)
 from tui_eval.tui.state.lists.case_tree import Tree, TreeLine
 from tui_eval.tui.state.lists.entries import ATTEMPT_STATUSES
 from tui_eval.tui.state.lists.telling_apart import KEPT_OF_NAME, cut, listed, shares
@@ -28,100 +34,13 @@ from tui_eval.tui.state.text.lines import Line, Span, line_of, width_of
 from tui_eval.tui.widgets.looks import Look
 from tui_eval.tui.widgets.row_view import RowView
 
-# -- How a line of the list of cases is drawn: outcome, name, note, trend and figures in columns.
-
-
-# -- The columns of a list of cases: which there are at a width, and how wide each is.
-
-
 AT_WORK = ("running", "retrying")
-WORD = 9
-"""Cells of an outcome's word with how often a flaky case passed, `flaky 2/3`."""
-
-WORDS_FROM = 44
-"""Columns from which a line of a run says its outcome as a word too (ux.md: glyph, word, colour); with fewer
-there is no room for anything beside a name."""
-
-TIMES_FROM = 56
-"""Columns from which it says how long it took: with fewer the reason has the room, unless
-a time limit is near, which must be seen before it strikes."""
-
-FIGURES_FROM = 64
-"""Columns from which a line of the suites says that, and how more than the last three runs came out."""
-
-NAME = 18
-"""Cells that a case's name has before a message beside it gets any."""
-
-VARIANT = 22
-"""The same of a row below its test at most, so that what is said beside siblings begins in one column."""
-
-VARIANT_FROM = 60
-"""Columns from which it may be more than `NAME`."""
-
 LEAST_INSIDE = 3
 """Lines of what was unfolded that are in sight at least."""
-
 ASIDE = 12
 """Cells below which nothing is said beside a name."""
-
 REASON = 8
 """The same of why it failed: `lacks "2…` says more than the end of a name."""
-
-
-class CaseColumns(Struct, frozen=True):
-    """The widths of the columns right of the name; 0: not shown. Each is preceded by a space. `name` is
-    where what is said beside a name begins at the latest."""
-
-    word: int = 0
-    trend: int = 0
-    attempts: int = 0
-    tokens: int = 0
-    cost: int = 0
-    duration: int = 0
-    age: int = 0
-    name: int = 0
-    variant: int = NAME
-
-    @property
-    def total(self) -> int:
-        """Cells they take with their spaces."""
-        widths = (self.word, self.trend, self.attempts, self.tokens, self.cost, self.duration, self.age)
-        return sum(width + 1 for width in widths if width)
-
-
-def columns_for(
-    kind: Literal["suites", "run"], width: int, extent: Extent, *, words: bool = True
-) -> CaseColumns:
-    """Which columns a list of this width has: those that fit, and that any of its cases fills. Outcomes are
-    said as `words` where glyphs are letters."""
-    many = extent.attempts if extent.attempts > 1 else 0
-    word = max(extent.word, len("flaky") if extent.flaky else 0) if words else 0
-    variant = max(NAME, min(extent.variant, VARIANT)) if width >= VARIANT_FROM else NAME
-    if kind == "run":
-        time = (9 if width >= 60 else 8) if extent.limit else 6
-        return CaseColumns(
-            word=word if width >= WORDS_FROM else 0,
-            attempts=min(10 if width >= 60 else 5, many),
-            duration=time if width >= (WORDS_FROM if extent.limit else TIMES_FROM) else 0,
-            tokens=8 if width >= 100 and extent.tokens else 0,
-            cost=8 if width >= 110 and extent.cost else 0,
-            name=extent.name,
-            variant=variant,
-        )
-    return CaseColumns(
-        word=WORD if extent.flaky and words else word,
-        attempts=min(5, many) if width >= 84 else 0,
-        trend=min(
-            extent.trend, 12 if width >= 100 else 6 if width >= FIGURES_FROM else 3 if width >= 44 else 0
-        ),
-        age=4 if width >= 38 and extent.age else 0,
-        duration=6 if width >= FIGURES_FROM and extent.duration else 0,
-        cost=8 if width >= 100 and extent.cost else 0,
-        name=extent.name,
-        variant=variant,
-    )
-
-
 AGED_EVERY = 60.0
 """Seconds after which a move says anew how old every row in sight is: what stands still costs nothing, but rows of one
 age say the same."""
@@ -214,7 +133,7 @@ class CaseLines(RowView):
         if flaky and word == "flaky":
             style = "flaky"
             passed, of = entry.passed_of
-            if 0 < of < 10 and columns.word in (0, WORD):
+            if 0 < of < 10 and columns.word in (0, WORD_CELLS):
                 word = f"flaky {passed}/{of}"
         glyph = self.symbols.glyphs.get(status, " ")
         room = width - columns.total - len(indent) - 2
@@ -240,7 +159,7 @@ class CaseLines(RowView):
             count = f"{entry.edited:,} " if shown.members and entry.edited < len(shown.standing) else ""
             said.append(Span(f" {count}edited", "note"))
             room -= cell_len(said[-1][0])
-        if entry.cached and not columns.duration and room > 2 * NAME:  # else it stands for the time
+        if entry.cached and not columns.duration and room > 2 * NAME_CELLS:  # else it stands for the time
             said.append(Span(" cached", "dim"))
             room -= len(" cached")
         aside, message = self._aside(shown, entry)
@@ -254,7 +173,7 @@ class CaseLines(RowView):
         if parted[0] and shown.kind == "case":
             apart = wide - cell_len(name) - cell_len(parted[0]) + self.cases.extent.variant
             apart += min(cell_len(name), KEPT_OF_NAME)
-        least = max(NAME, room * 3 // 5, min(apart, room - 2 - min(cell_len(aside), ASIDE)))
+        least = max(NAME_CELLS, room * 3 // 5, min(apart, room - 2 - min(cell_len(aside), ASIDE)))
         attempts = columns.attempts > 0 and len(entry.attempts) >= 2
         trend = columns.trend > 0 and (bool(entry.trend) or attempts or columns.word > 0)
         spare = (columns.attempts + 1 if columns.attempts and not attempts else 0) + (

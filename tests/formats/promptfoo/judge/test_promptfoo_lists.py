@@ -6,7 +6,7 @@ import pytest
 
 from tui_eval.formats.promptfoo.judge import text_assertions
 from tui_eval.formats.promptfoo.promptfoo_words import ListError, split_list
-from tui_eval.formats.promptfoo.read import shorthand
+from tui_eval.formats.promptfoo.read import csv_rows
 
 SPLIT = {
     "a, b,,c": ["a", "b", "c"],
@@ -22,7 +22,7 @@ SPLIT = {
 @pytest.mark.parametrize("given", SPLIT)
 def test_a_list_is_split_as_promptfoo_splits_it(given: str) -> None:
     assert split_list(given) == SPLIT[given]
-    cell = shorthand.parse(f"contains-any:{given}")
+    cell = csv_rows.assertion_of_cell(f"contains-any:{given}")
     assert cell.value == (SPLIT[given] if given.strip() else "")
 
 
@@ -31,8 +31,8 @@ def test_a_list_that_cannot_be_split_says_so(given: str) -> None:
     with pytest.raises(ListError):
         split_list(given)
     with pytest.raises(ListError):
-        shorthand.parse(f"contains-any:{given}")
+        csv_rows.assertion_of_cell(f"contains-any:{given}")
 
 
 def test_there_is_one_of_it() -> None:
-    assert text_assertions.split_list is shorthand.split_list is split_list
+    assert text_assertions.split_list is csv_rows.split_list is split_list

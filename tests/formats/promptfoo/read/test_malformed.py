@@ -15,7 +15,7 @@ from tests.support.examples import examples
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo import read
 from tui_eval.formats.promptfoo.promptfoo_words import ListError
-from tui_eval.formats.promptfoo.read import shorthand
+from tui_eval.formats.promptfoo.read import csv_rows
 from tui_eval.formats.promptfoo.read.csv_rows import read as read_csv
 from tui_eval.formats.promptfoo.read.promptfoo_types import ASSERTION_KEYS, BASE_TYPES, TEST_KEYS, TOP_KEYS
 from tui_eval.formats.promptfoo.read.render import RenderError, resolve_case
@@ -104,7 +104,7 @@ def test_any_csv(text: str, reference: bool) -> None:
 def test_any_shorthand(kind: str, value: str, number: str) -> None:
     for cell in (f"{kind}{number}:{value}", f"not-{kind}{number}", value.strip() or "x"):
         try:
-            assert shorthand.parse(cell).type
+            assert csv_rows.assertion_of_cell(cell).type
         except ListError as error:
             assert "\n" not in str(error)
 

@@ -14,8 +14,9 @@ from tui_eval.store.writer import PlannedCase
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.case_tree import Tree, View, build
+from tui_eval.tui.state.lists.case_tree import Tree, View
 from tui_eval.tui.state.lists.entries import not_passed, suite_entries
+from tui_eval.tui.state.lists.tree_lines import build
 
 
 def row(

@@ -14,9 +14,10 @@ from tui_eval.tui.screens.suites_screen import SuitesFacts, facts_line
 from tui_eval.tui.state.app_state import AppState
 from tui_eval.tui.state.case.case_details import describe
 from tui_eval.tui.state.lists.case_sources import SuiteCases
-from tui_eval.tui.state.lists.case_tree import View, build
+from tui_eval.tui.state.lists.case_tree import View
 from tui_eval.tui.state.lists.entries import failing, meant, not_passed, run_entries, subject, suite_entries
 from tui_eval.tui.state.lists.filtering import parse, values_of
+from tui_eval.tui.state.lists.tree_lines import build
 from tui_eval.tui.state.runs.run_estimate import Who
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView

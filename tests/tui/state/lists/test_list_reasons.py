@@ -15,12 +15,20 @@ from tests.support.live_run import LiveRun, project
 from tui_eval.model import Assertion, Case, Evidence
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.state.case.case_details import assertion_text, describe, describe_entry, entry_head
-from tui_eval.tui.state.lists.case_entry import CaseRow, extent_of, reason_in_line, reason_in_pane
-from tui_eval.tui.state.lists.case_tree import Tree, TreeLine, View, build
+from tui_eval.tui.state.lists.case_entry import (
+    TIMES_FROM,
+    CaseRow,
+    columns_for,
+    extent_of,
+    reason_in_line,
+    reason_in_pane,
+)
+from tui_eval.tui.state.lists.case_tree import Tree, TreeLine, View
+from tui_eval.tui.state.lists.tree_lines import build
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import wait_words
 from tui_eval.tui.state.text.formatting import Symbols
-from tui_eval.tui.widgets.case_list import TIMES_FROM, CaseLines, columns_for
+from tui_eval.tui.widgets.case_list import CaseLines
 
 REPLY = "You must try it's these:\n\n1. Pad thai, at Thip Samai." + " more" * 60
 QUOTED = repr(REPLY)[:200] + "…"

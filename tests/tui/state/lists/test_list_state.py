@@ -17,9 +17,10 @@ from tui_eval.tui.state.case.case_details import describe_entry
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import ENOUGH, SuiteCases
-from tui_eval.tui.state.lists.case_tree import View, build
+from tui_eval.tui.state.lists.case_tree import View
 from tui_eval.tui.state.lists.entries import failing, not_passed, run_entries, subject, suite_entries
 from tui_eval.tui.state.lists.filtering import completed, values_of
+from tui_eval.tui.state.lists.tree_lines import build
 from tui_eval.tui.state.runs import stream_layout
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import LiveAttempt, LivePiece, RunView

@@ -12,7 +12,7 @@ from tui_eval.store.schema import RunSummary
 from tui_eval.tui.state.compare.grid_view import grid
 from tui_eval.tui.state.compare.grid_view import row_line as grid_row
 from tui_eval.tui.state.lists.case_entry import CaseRow
-from tui_eval.tui.state.lists.case_tree import GROUPINGS, View, build
+from tui_eval.tui.state.lists.case_tree import GROUPINGS, View
 from tui_eval.tui.state.lists.entries import _told_apart
 from tui_eval.tui.state.lists.run_line import RunLine, begun_apart, row_line
 from tui_eval.tui.state.lists.telling_apart import (
@@ -24,6 +24,7 @@ from tui_eval.tui.state.lists.telling_apart import (
     named_together,
     row_names,
 )
+from tui_eval.tui.state.lists.tree_lines import build
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.widgets.case_list import CaseLines

@@ -1,9 +1,9 @@
-"""A case as a list shows it, and what of the cases' figures there is to be shown. Pure."""
+"""A case as a list shows it, what of the cases' figures there is to be shown, and in which columns. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from rich.cells import cell_len
@@ -206,3 +206,81 @@ def reason_in_line(cause: str, message: str) -> str:
 def reason_in_pane(cause: str, message: str) -> str:
     """Why, where there is room for several lines."""
     return cause or message[:_IN_A_PANE]
+
+
+WORD_CELLS = 9
+"""Cells of an outcome's word with how often a flaky case passed, `flaky 2/3`."""
+
+WORDS_FROM = 44
+"""Columns from which a line of a run says its outcome as a word too (ux.md: glyph, word, colour); with fewer
+there is no room for anything beside a name."""
+
+TIMES_FROM = 56
+"""Columns from which it says how long it took: with fewer the reason has the room, unless
+a time limit is near, which must be seen before it strikes."""
+
+FIGURES_FROM = 64
+"""Columns from which a line of the suites says that, and how more than the last three runs came out."""
+
+NAME_CELLS = 18
+"""Cells that a case's name has before a message beside it gets any."""
+
+VARIANT_CELLS = 22
+"""The same of a row below its test at most, so that what is said beside siblings begins in one column."""
+
+VARIANT_FROM = 60
+"""Columns from which it may be more than `NAME_CELLS`."""
+
+
+class CaseColumns(Struct, frozen=True):
+    """The widths of the columns right of the name; 0: not shown. Each is preceded by a space. `name` is
+    where what is said beside a name begins at the latest."""
+
+    word: int = 0
+    trend: int = 0
+    attempts: int = 0
+    tokens: int = 0
+    cost: int = 0
+    duration: int = 0
+    age: int = 0
+    name: int = 0
+    variant: int = NAME_CELLS
+
+    @property
+    def total(self) -> int:
+        """Cells they take with their spaces."""
+        widths = (self.word, self.trend, self.attempts, self.tokens, self.cost, self.duration, self.age)
+        return sum(width + 1 for width in widths if width)
+
+
+def columns_for(
+    kind: Literal["suites", "run"], width: int, extent: Extent, *, words: bool = True
+) -> CaseColumns:
+    """Which columns a list of this width has: those that fit, and that any of its cases fills. Outcomes are
+    said as `words` where glyphs are letters."""
+    many = extent.attempts if extent.attempts > 1 else 0
+    word = max(extent.word, len("flaky") if extent.flaky else 0) if words else 0
+    variant = max(NAME_CELLS, min(extent.variant, VARIANT_CELLS)) if width >= VARIANT_FROM else NAME_CELLS
+    if kind == "run":
+        time = (9 if width >= 60 else 8) if extent.limit else 6
+        return CaseColumns(
+            word=word if width >= WORDS_FROM else 0,
+            attempts=min(10 if width >= 60 else 5, many),
+            duration=time if width >= (WORDS_FROM if extent.limit else TIMES_FROM) else 0,
+            tokens=8 if width >= 100 and extent.tokens else 0,
+            cost=8 if width >= 110 and extent.cost else 0,
+            name=extent.name,
+            variant=variant,
+        )
+    return CaseColumns(
+        word=WORD_CELLS if extent.flaky and words else word,
+        attempts=min(5, many) if width >= 84 else 0,
+        trend=min(
+            extent.trend, 12 if width >= 100 else 6 if width >= FIGURES_FROM else 3 if width >= 44 else 0
+        ),
+        age=4 if width >= 38 and extent.age else 0,
+        duration=6 if width >= FIGURES_FROM and extent.duration else 0,
+        cost=8 if width >= 100 and extent.cost else 0,
+        name=extent.name,
+        variant=variant,
+    )
