@@ -15,7 +15,8 @@ from tui_eval.config.project import Config
 from tui_eval.formats import format_of
 from tui_eval.formats.format import HookError, HookScene
 from tui_eval.formats.promptfoo.promptfoo_words import test_of as shape_of
-from tui_eval.formats.promptfoo.run.suite_hooks import ExtensionHooks, suite_of
+from tui_eval.formats.promptfoo.run.hooked_suite import suite_of
+from tui_eval.formats.promptfoo.run.suite_hooks import ExtensionHooks
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.javascript.node_host import NodeHost
 from tui_eval.model import Attempt, Suite, Usage, Verdict
