@@ -20,8 +20,8 @@ from tui_eval.agents.programs.command import run_program
 from tui_eval.javascript.node_host import NodeHost
 from tui_eval.scripting import child_limits, script_process
 from tui_eval.scripting.python.python_host import PythonHost
-from tui_eval.scripting.python.python_worker_children import descendants, kill
 from tui_eval.scripting.python.python_worker_memory import RESERVE, lowered
+from tui_eval.scripting.python.python_worker_watcher import descendants, kill
 from tui_eval.scripting.script_host import ScriptError
 
 pytestmark = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits other processes")

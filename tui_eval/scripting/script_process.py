@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 
 from tui_eval.scripting import child_limits
-from tui_eval.scripting.python.python_worker_children import descendants, kill
 from tui_eval.scripting.python.python_worker_memory import MEMORY, tells_of_memory
+from tui_eval.scripting.python.python_worker_watcher import descendants, kill
 
 LARGEST = 64_000_000
 """Bytes of one answer that are taken; who says more is ended."""

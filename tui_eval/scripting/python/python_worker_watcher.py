@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from python_worker_children import adopt, descendants, end_with_parent, kill
-
 _EVERY_MS = 100
 _PATIENCE = 10.0
 """Seconds for killed processes to be gone; one in the middle of a disk's operation may take longer."""
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def watched(connection: socket.socket, each: Callable[[int], None], ended: Callable[[], None]) -> bool:
@@ -98,3 +98,51 @@ def _end_as(status: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)
+
+
+# -- What people's code started and left behind, also where it left the process group: found by its parents.
+
+
+def adopt() -> None:
+    """Become the parent of what descendants leave behind, so that it can be found; only Linux knows how."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent(parent: int) -> None:
+    """Be killed when the parent ends, however it does; only Linux knows how."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    with suppress(Exception):
+        import ctypes
+
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def descendants(pid: int) -> list[int]:
+    """The living processes that a process started, and theirs; none where there is no /proc."""
+    children: dict[int, list[int]] = {}
+    with suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as status:
+                    state, parent = status.read().rpartition(b")")[2].split()[:2]
+                    if state not in (b"Z", b"X"):
+                        children.setdefault(int(parent), []).append(int(name))
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        own = children.get(waiting.pop(), [])
+        found += own
+        waiting += own
+    return found
+
+
+def kill(processes: list[int]) -> None:
+    """End them."""
+    for pid in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
