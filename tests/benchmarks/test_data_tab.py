@@ -12,7 +12,7 @@ from tests.benchmarks.figures import Figures
 from tests.benchmarks.test_app import Screen, started
 from tests.support.attempts import wrong_cell
 from tests.support.case_host import write_run
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.model import Attempt, DataDetails
 from tui_eval.store import frames
 

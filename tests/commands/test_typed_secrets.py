@@ -16,7 +16,7 @@ import pytest
 from tests.commands.conftest import Cli
 from tests.commands.test_printed_commands import cut_off
 from tui_eval.agents import choose
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.store.printed_commands import shell_line
 
 SUITE = "agent: offline\ntest_cases:\n  - {name: one, input: hello, expected: {should_contain: [zzz]}}\n"

@@ -11,7 +11,7 @@ import pytest
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import git_state, provenance
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case
 

@@ -17,7 +17,8 @@ from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.kept_cases import KeptCases, is_masked, of_today, restored
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.guard.secrets import MASK, Masker
+from tui_eval.guard.masker import Masker
+from tui_eval.guard.secrets import MASK
 from tui_eval.model import Assertion, Case
 from tui_eval.reports.export import export
 from tui_eval.store.reader import RunReader

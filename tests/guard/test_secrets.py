@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_eval.guard.masker import Masker, forms
 from tui_eval.guard.secrets import (
     MASK,
-    Masker,
-    forms,
     in_addresses,
     in_command,
     in_pairs,

@@ -16,7 +16,7 @@ import pytest
 from tests.store.test_store import attempt, start
 from tui_eval.config.project import state_dir
 from tui_eval.guard import private, trust_store
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.store import frames
 from tui_eval.store.index import Index
 from tui_eval.store.notes import HumanNote, Notes

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.suite_files import structures
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Assertion, Case, Problem, Suite, Turn
 from tui_eval.suites.identity import Ids, case_id, content_hash, digest, name_cases, suffix, unnamed

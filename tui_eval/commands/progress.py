@@ -19,7 +19,7 @@ from tui_eval.case_names import (
 from tui_eval.commands.output import say_json, warn
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.text import clip, storable, visible
 from tui_eval.model import Attempt
 

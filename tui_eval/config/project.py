@@ -30,8 +30,8 @@ from tui_eval.config.config_schema import (
     VariableNotSet,
     refused_agent,
 )
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.paths import leads_out
-from tui_eval.guard.secrets import Masker
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Problem

@@ -30,7 +30,7 @@ from tui_eval.events import (
 )
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_thread
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Reply, Usage, Verdict
 

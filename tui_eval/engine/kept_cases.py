@@ -14,7 +14,8 @@ import msgspec
 from tui_eval.case_names import without_number
 from tui_eval.engine.plan import Job
 from tui_eval.formats import format_of
-from tui_eval.guard.secrets import MASK, Masker
+from tui_eval.guard.masker import Masker
+from tui_eval.guard.secrets import MASK
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.planned_cases import held

@@ -20,8 +20,8 @@ from tui_eval.config.project import Config
 from tui_eval.engine.changed import VerdictSettings, marked_as
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.plan import Job
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.paths import read_plain
-from tui_eval.guard.secrets import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.store import judged_under
 

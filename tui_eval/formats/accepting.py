@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from tui_eval.formats import format_of
-from tui_eval.guard.secrets import MASK, Masker, in_addresses, secret_pair, secret_values
+from tui_eval.guard.masker import Masker
+from tui_eval.guard.secrets import MASK, in_addresses, secret_pair, secret_values
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.suites.accepted_values import EditedValue, shown
 from tui_eval.yaml.yaml_edit import EditError, ValueNotThere

@@ -21,8 +21,9 @@ from tui_eval.config.project import CONFIG_NAME, Config, secrets
 from tui_eval.formats import format_of
 from tui_eval.formats.accepting import with_line_ends
 from tui_eval.formats.reading import from_root
+from tui_eval.guard.masker import forms
 from tui_eval.guard.paths import read_file
-from tui_eval.guard.secrets import MASK, SHORTEST, forms, secret_name
+from tui_eval.guard.secrets import MASK, SHORTEST, secret_name
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case
 from tui_eval.suites.saved_talk import Original, SavedCall, SavedReply, Talk

@@ -14,7 +14,7 @@ from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.cached_session import Answers, CachedSession, asked_of
 from tui_eval.events import Event, Finished, Note, Retrying, TextDelta, ToolCall
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Reply
 from tui_eval.store.answer_cache import AnswerCache

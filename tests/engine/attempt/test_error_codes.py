@@ -333,7 +333,7 @@ def test_an_agent_of_another_package_needs_no_code() -> None:
 def test_a_retry_is_told_by_its_status_where_room_is_short(tmp_path: Path) -> None:
     from tui_eval.engine.attempt.collector import Collector
     from tui_eval.events import Retrying
-    from tui_eval.guard.secrets import Masker
+    from tui_eval.guard.masker import Masker
 
     class Writer:
         told: list[str] = []

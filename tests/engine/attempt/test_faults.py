@@ -23,7 +23,7 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.client import EngineClient
 from tui_eval.events import Finished, TextDelta, ToolCall, ToolResult
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.model import Attempt, Reply
 from tui_eval.reports.export import export
 from tui_eval.store.index import Index

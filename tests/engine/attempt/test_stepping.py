@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tui_eval.engine.attempt.stepping import Decision, Stepper
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 
 FIRST, SECOND = "sk-first-998877", "sk-second-112233"
 

@@ -20,7 +20,7 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.service.process import run_engine
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.model import Attempt, Case
 from tui_eval.store.reader import RunReader
 

@@ -35,7 +35,7 @@ from tui_eval.engine.places.ray_worker import EventLog, FarContext, OwnFiles, Ra
 from tui_eval.engine.places.sent_project import check_size, packed_project
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.model import Attempt
 from tui_eval.store.answer_cache import AnswerCache

@@ -15,7 +15,7 @@ from tests.support.attempts import START, case_for, missing_row, multi_agent, te
 from tests.support.case_host import host, loaded, screen_text, sees, until
 from tests.tui.state.case.test_case_why import past_attempt, said
 from tui_eval.engine.request import RunRequest
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.model import Attempt, DataDetails, Entry
 from tui_eval.reports import results
 from tui_eval.store import frames

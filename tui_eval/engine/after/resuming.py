@@ -36,7 +36,8 @@ from tui_eval.engine.selection import LimitReached, SelectionError
 from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
-from tui_eval.guard.secrets import MASK, Masker, in_addresses
+from tui_eval.guard.masker import Masker
+from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for

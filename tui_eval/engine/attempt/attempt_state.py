@@ -44,7 +44,8 @@ from tui_eval.engine.run_context import RunContext
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, TextDelta, UsageReport
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
-from tui_eval.guard.secrets import MASK, Masker
+from tui_eval.guard.masker import Masker
+from tui_eval.guard.secrets import MASK
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Reply, Trace, Verdict
 from tui_eval.store.encoding import encode_json

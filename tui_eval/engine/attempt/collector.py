@@ -14,7 +14,7 @@ from tui_eval.agents.loose_json import split_metadata
 from tui_eval.agents.models.finish_reasons import cut_off
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.guard import figures
-from tui_eval.guard.secrets import MaskedStream, Masker
+from tui_eval.guard.masker import MaskedStream, Masker
 from tui_eval.guard.text import clip
 from tui_eval.model import Entry, EntryKind, Exchange, JudgeUse, Reply, Usage, Verdict
 from tui_eval.store.encoding import encode_json

@@ -17,7 +17,7 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.request import Recorded
 from tui_eval.engine.selection import SelectionError
 from tui_eval.formats import format_of
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.javascript import values as js
 from tui_eval.model import Attempt, Case, Entry, Reply
 from tui_eval.store.imported.results_entries import case_edited, own_content

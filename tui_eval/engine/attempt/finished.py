@@ -14,7 +14,7 @@ from tui_eval.engine.attempt.turn_requests import Conversation
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.guard import figures
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Evidence, Outcome, Reply
 from tui_eval.store.encoding import encode_json

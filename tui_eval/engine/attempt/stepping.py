@@ -13,7 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from tui_eval.guard.secrets import MASK, Masker
+from tui_eval.guard.masker import Masker
+from tui_eval.guard.secrets import MASK
 from tui_eval.model import decoded
 from tui_eval.store.writer import RunWriter
 

@@ -18,7 +18,8 @@ from tui_eval.agents.loose_json import decode
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.engine.otlp.listener import Arriving, ListenerError, SpanListener, listeners
 from tui_eval.formats import format_of
-from tui_eval.guard.secrets import MASK, Masker, secret_name, secret_values
+from tui_eval.guard.masker import Masker
+from tui_eval.guard.secrets import MASK, secret_name, secret_values
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Case, Reply, Trace, TraceSpan

@@ -17,7 +17,7 @@ from tui_eval.config.config_schema import CONFIG_NAME
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.places import ray_messages as messages
-from tui_eval.guard.secrets import Masker
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import Trust
 
 LARGEST = 200 * 2**20
