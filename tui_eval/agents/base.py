@@ -278,6 +278,8 @@ class Agent(ABC):
     scripted: bool = False
     spends: bool = True
     """Whether an answer takes tokens and money now: of one that was recorded both were spent then."""
+    told_case: bool = False
+    """Whether it is told which case is asked (`SessionContext.case_id`): another case's kept answer is none of its own then."""
     keeps_pace: bool = False
     """Whether it waits for its `pace` before each request; else the engine does, before each turn."""
 

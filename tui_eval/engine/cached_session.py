@@ -110,8 +110,10 @@ class Answers:
         """Whether answers of this agent are kept, or are to take the place of those that are."""
         return (self.replaces and not _replays(spec)) or self.of(spec)
 
-    async def asked(self, spec: AgentSpec, context: SessionContext) -> bytes | None:
-        """See `asked_of`."""
+    async def asked(
+        self, spec: AgentSpec, context: SessionContext, *, told_case: bool = False
+    ) -> bytes | None:
+        """See `asked_of`. `told_case`: the agent is told which case it is."""
         if spec.type == "neuro-san" and names_network_file(
             context.network
         ):  # a part of the agent, for this case
@@ -127,6 +129,8 @@ class Answers:
         sent = {name: value for name, value in context.vars.items() if name in _OF_THE_RUN}
         if sent and any(name in repr(spec) for name in sent):  # its requests hold them
             marks = {**marks, **{name: str(value) for name, value in sent.items()}}
+        if told_case:
+            marks = {**marks, "case": context.case_id}
         return asked_of(spec.type, marks, context)
 
     async def asked_of_judge(

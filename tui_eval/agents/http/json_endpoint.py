@@ -245,6 +245,7 @@ class HttpAgent(Agent):
         self.body = source.get("body")
         self.json = _json_in(self.body)
         sends_body = self.method not in ("GET", "HEAD")
+        self.told_case = sends_body and self.body is None
         if self.body is not None and not sends_body:
             raise options.error(
                 "body", f"a {self.method} has none: url takes what is asked, as ?q={{{{prompt}}}}"

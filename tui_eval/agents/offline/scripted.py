@@ -344,6 +344,7 @@ class ScriptedAgent(Agent):
         tokens=True, tools=True, metadata=True, sly_data=True, structure=True, guardrails=False
     )
     scripted = True
+    told_case = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)

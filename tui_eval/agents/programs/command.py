@@ -224,6 +224,7 @@ class CommandAgent(Agent):
         self.command = _words(options, spec.options.get("command"))
         self.env = options.headers("env")
         self.promptfoo = options.flag("promptfoo")
+        self.told_case = not self.promptfoo
         self.options = provider_options(spec, services.root)
         folder = options.text("cwd")
         self.cwd = str(options.path(folder, "cwd")) if folder else (spec.base or str(services.root))

@@ -72,6 +72,7 @@ class PythonAgent(Agent):
             services.trust.require(agent_code(given, spec.name, spec.base, services.root))
         self.file, self.function = options.file_function(given, "function")
         self.promptfoo = options.flag("promptfoo")
+        self.told_case = not self.promptfoo
         self.fresh = options.flag("fresh")
         self.options = provider_options(spec, services.root)
         self.host = PythonHost(services.root, services.script_memory)

@@ -50,7 +50,7 @@ class RelayAgent(Agent):
                 "and this one as the test's `provider`"
             )
         self.target = services.agent(msgspec.convert(target, AgentSpec))
-        self.spends = self.target.spends
+        self.spends, self.told_case = self.target.spends, self.target.told_case
         by_metadata = self.target.capabilities.calls_in_metadata
         self.capabilities = msgspec.structs.replace(self.capabilities, calls_in_metadata=by_metadata)
 

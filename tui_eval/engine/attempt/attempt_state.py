@@ -281,11 +281,13 @@ class Running:
         )
 
     async def _open(self, agent: Agent, spec: AgentSpec, context: SessionContext) -> Session:
-        answers = self.environment.answers
-        asked = await answers.asked(spec, context) if answers is not None and self._from_cache(spec) else None
+        answers, told = self.environment.answers, agent.told_case
+        asked = None
+        if answers is not None and self._from_cache(spec):
+            asked = await answers.asked(spec, context, told_case=told)
         if answers is None or not self._from_cache(spec):
             if answers is not None and answers.concern(spec) and self._by_hand:
-                key = await answers.asked(spec, context)
+                key = await answers.asked(spec, context, told_case=told)
                 self._forgotten = Forgotten(answers.cache, key) if key is not None else None
             return await self._begin(agent, context)
 
@@ -301,7 +303,7 @@ class Running:
             ).close()  # what is asked, and so what was kept of it, goes by how it wants to be called
 
         async def stands() -> bool:
-            return await answers.asked(spec, context) == asked
+            return await answers.asked(spec, context, told_case=told) == asked
 
         said = lambda: (self.collector.entries, self.collector.replies)  # noqa: E731
         masker, reads = self.environment.masker, answers.reads and not self.asks_anew
