@@ -250,7 +250,8 @@ def script(folder: Path, code: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("function", "said"), [("retried", "two 3"), ("warm", "two 0.5"), ("by_name", "2:two"), ("maybe", "2:two")]
+    ("function", "said"),
+    [("retried", "two 3"), ("warm", "two 0.5"), ("by_name", "2:two"), ("maybe", "2:two")],
 )
 async def test_a_parameter_with_a_default_is_the_functions_own_and_not_the_session(
     folder: Path, function: str, said: str

@@ -41,7 +41,6 @@ from tui_eval.guard.trust import agent_code
 from tui_eval.model import Reply, Usage
 from tui_eval.scripting.python.python_host import Description, Lease, PythonHost, ScriptError
 
-
 SessionWay = Literal["", "second", "by name"]
 """How a function gets the session: not at all, after the message, or by keyword alone."""
 
