@@ -385,6 +385,19 @@ def test_asking_a_model_again_is_told_by_the_fact() -> None:
         ]
 
 
+@pytest.mark.parametrize("kind", ["UNKNOWN_MESSAGE_TYPE", 0])
+def test_a_message_that_says_it_is_of_no_known_type_is_passed_over_as_by_the_tools_own_client(
+    kind: str | int,
+) -> None:
+    reader = NeuroSanStream(1)
+    reader.take({"response": {"type": kind, "text": "zzz", "chat_context": {}, "sly_data": {"k": 1}}})
+    assert not reader.answered and reader.sly_data is None
+    reader.take({"response": {"type": "AI", "text": "sub", "origin": "front.sub"}})
+    assert reader.text is None
+    reader.take({"response": {"type": "AGENT_FRAMEWORK", "text": "hi", "chat_context": {}}})
+    assert reader.text == "hi"
+
+
 def histories(name: str) -> dict[str, Any]:
     """A chat context as a server gives it: it names the front man."""
     origin = [{"tool": name, "instantiation_index": 1}]

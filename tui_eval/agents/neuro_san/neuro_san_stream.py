@@ -27,6 +27,7 @@ from tui_eval.guard import figures
 from tui_eval.model import Usage
 
 TYPES = {
+    0: "UNKNOWN_MESSAGE_TYPE",
     1: "SYSTEM",
     2: "HUMAN",
     4: "AI",
@@ -202,12 +203,12 @@ class NeuroSanStream:
                 said=f"message of the unknown type {one_line(text_of(kind), 60)}",
             )
         origin = message.get("origin")
-        origin = origin if isinstance(origin, list) else None
         if counts in ("AI", "AGENT_FRAMEWORK"):
             self._candidate(counts, message, origin)
+        origin = origin if isinstance(origin, list) else None
         return self._show(kind, message, origin or []) if kind in _NAMES else []
 
-    def _candidate(self, kind: str, message: dict[str, Any], origin: list[Any] | None) -> None:
+    def _candidate(self, kind: str, message: dict[str, Any], origin: Any) -> None:
         text, structure = message.get("text"), _object(message.get("structure"), "structure")
         context = message.get("chat_context")
         carries = kind == "AGENT_FRAMEWORK" and context is not None
@@ -219,10 +220,13 @@ class NeuroSanStream:
             self.answered = self.answered or bool(self.sly_data)
         if self.minimal_only and not carries:
             return
-        if (origin is not None and len(origin) > 1) or (text is None and structure is None):
+        # An origin that is no list is not the front man's, as for the tool's own client, which counts its letters.
+        if isinstance(origin, list | dict | str) and len(origin) > 1:
+            return
+        if text is None and structure is None:
             return
         self.answered = True
-        if origin is not None:
+        if isinstance(origin, list):
             self.answer_origin = origin
         if text is not None:
             self.text = text
