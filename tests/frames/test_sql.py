@@ -193,6 +193,11 @@ def test_time_limit_and_cancel(shop: DatabaseSpec) -> None:
         execute(shop, slow, cancel=cancel)
 
 
+def test_a_query_whose_time_is_up_while_its_rows_are_read_says_so(shop: DatabaseSpec) -> None:
+    with pytest.raises(SqlError, match=r"^the query took longer than 0\.5 s$"):
+        execute(shop, "SELECT * FROM range(100000000000)", timeout=0.5)
+
+
 @pytest.mark.real
 def test_a_locked_file_is_copied(shop: DatabaseSpec) -> None:
     code = (

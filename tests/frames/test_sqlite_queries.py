@@ -142,6 +142,8 @@ def test_what_was_written_for_duckdb_still_runs_there(shop: DatabaseSpec, sql: s
         ("SELECT * FROM pragma_wal_checkpoint", "unsafe|not exist|not authorized"),
         ("SELECT load_extension('/nowhere.so')", "load_extension does not exist"),
         ("SELECT * FROM loads", "unsafe use of load_extension"),
+        ("SELECT fts3_tokenizer('simple')", "fts3_tokenizer does not exist"),
+        ("SELECT fts3_tokenizer('simple', x'4141414141414141')", "fts3_tokenizer does not exist"),
         ("SELECT hex(zeroblob(900000000))", "too big"),
     ],
 )

@@ -346,11 +346,15 @@ _SQLITE_OWN = frozenset({
 _COLUMNS_OF_IT = "tui_eval_columns_of_the_query"
 
 
+_CODE = frozenset({"load_extension", "fts3_tokenizer"})
+"""Functions that run code of the caller's: the second takes an address of it, where SQLite is built so (Debian's is)."""
+
+
 def _only_reads(action: int, one: str | None, other: str | None, *_: object) -> int:
     """SQLite asks what a statement, and each view that it reads, may do."""
     if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE):
         return sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_FUNCTION and other != "load_extension":
+    if action == sqlite3.SQLITE_FUNCTION and other not in _CODE:
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_PRAGMA and one in _READING:
         return sqlite3.SQLITE_OK

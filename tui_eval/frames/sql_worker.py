@@ -382,6 +382,10 @@ def _queried(
         except duckdb.Error as problem:
             detail = "" if watch.reason else _detail(connection, query, problem)
             raise watch.error(one_line(problem), detail) from None
+        except Exception:
+            if watch.reason:  # its rows were being read: polars has an error of its own for that
+                raise TooLate(watch.reason) from None
+            raise
 
 
 def _detail(connection: duckdb.DuckDBPyConnection, query: str, problem: duckdb.Error) -> str:
