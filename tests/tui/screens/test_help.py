@@ -10,7 +10,8 @@ from textual.widgets import Input
 from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.help import page, pages
-from tui_eval.tui.screens.help import ManualScreen, manual_paragraphs
+from tui_eval.tui.screens.help import HelpScreen, ManualScreen, PaperScreen, manual_paragraphs
+from tui_eval.tui.widgets.lines_pane import LinesPane
 
 TEXT = """\
 # Title
@@ -76,3 +77,48 @@ async def test_a_page_is_found_and_read(tmp_path: Path, size: tuple[int, int]) -
         await until(lambda: "What an agent or a suite cannot do" in screen_text(app), pilot)
         await pilot.press("escape")
         await until(lambda: not isinstance(app.screen, ManualScreen), pilot)
+
+
+async def test_a_word_is_found_in_help_and_n_goes_on(tmp_path: Path) -> None:
+    async with running_app(tmp_path, size=(80, 24)) as (app, pilot):
+        await pilot.press("question_mark")
+        await until(lambda: "/ find" in screen_text(app), pilot)
+        pane = app.screen.query_one(LinesPane)
+        await pilot.press("slash")
+        await until(lambda: isinstance(app.focused, Input), pilot)
+        await pilot.press(*"keymap: in")
+        await until(lambda: "Names for keymap: in your settings.yaml" in screen_text(app), pilot)
+        assert pane.place == (1, 1)
+        await pilot.press("enter")
+        await until(lambda: app.focused is pane and "1 of 1" in screen_text(app), pilot)
+        await pilot.press("slash")
+        await until(lambda: isinstance(app.focused, Input), pilot)
+        await pilot.press(*"next", "enter")
+        await until(lambda: app.focused is pane, pilot)
+        first, count = pane.place
+        await pilot.press("n")
+        await until(lambda: pane.place == (first % count + 1, count), pilot)
+        await pilot.press("N")
+        await until(lambda: pane.place == (first, count), pilot)
+        top = pane.top
+        await pilot.press("slash")
+        await until(lambda: isinstance(app.focused, Input), pilot)
+        await pilot.press(*"nowhere at all", "escape")
+        await until(lambda: app.focused is pane and pane.place == (0, 0), pilot)
+        assert pane.top == top and isinstance(app.screen, HelpScreen)
+
+
+async def test_words_that_go_on_in_the_next_row_are_found(tmp_path: Path) -> None:
+    async with running_app(tmp_path, size=(60, 16)) as (app, pilot):
+        await app.push_screen(
+            PaperScreen("Title", lambda: [("key", f"k\x00{'word ' * 11}two halves"), ("text", "two")])
+        )
+        pane = app.screen.query_one(LinesPane)
+        await until(lambda: pane.row_count > 2, pilot)
+        pane.find("word two halves", 0)
+        assert pane.place == (1, 1)
+        pane.find("two", 0)
+        assert pane.place == (1, 2) and pane.find_next(1) == (2, 2) and pane.find_next(1) == (1, 2)
+        hits = [(span.text, span.style) for row in range(pane.row_count) for span in pane.row_line(row)]
+        assert [text for text, style in hits if "hit-here" in style] == ["two"]
+        assert [text for text, style in hits if style.endswith("hit")] == ["two"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from markdown_it import MarkdownIt
@@ -11,9 +11,12 @@ from textual.app import ComposeResult
 
 from tui_eval import help as manual
 from tui_eval.tui.background import run_in_thread
-from tui_eval.tui.keys import Key
+from tui_eval.tui.handlers import Handler
+from tui_eval.tui.keys import PAPER_KEYS, Key, bindings
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
+from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.text.formatting import Symbols
+from tui_eval.tui.state.text.lines import one_line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
@@ -40,13 +43,17 @@ class PaperScreen(Place):
     """A title and paragraphs."""
 
     kind = "paper"
+    BINDINGS = bindings("screen", PAPER_KEYS)
     KEY_SECTIONS = (("Moving", keys_in("moving")),)
-    FOOTER = labelled(keys_of("back", "quit"), "quit", "close")
+    FOOTER = labelled([PAPER_KEYS[0], *keys_of("back", "quit")], "quit", "close")
 
     def __init__(self, title: str, paragraphs: Callable[[], Paragraphs]) -> None:
         super().__init__()
         self._heading = title
         self._make = paragraphs
+        self._sought = ""
+        self._start = 0
+        """The row that was first in sight when it was asked what to find."""
 
     def compose(self) -> ComposeResult:
         """Title, text, keys."""
@@ -58,11 +65,50 @@ class PaperScreen(Place):
         """Show it."""
         self.query_one(FactsBar).show([("title", self._heading)])
         self.renew()
+        self.focus_home()
+
+    def focus_home(self) -> None:
+        """The keys go to the text."""
         self.query_one(LinesPane).focus()
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What its keys do."""
+        return {
+            "list.find": self._ask,
+            "list.find_next": partial(self._find_next, 1),
+            "list.find_previous": partial(self._find_next, -1),
+        }
 
     def renew(self) -> None:
         """Make the paragraphs anew."""
         self.query_one(LinesPane).show(self._make())
+
+    # -- `/ n N`
+
+    async def _ask(self) -> None:
+        if not self.prompts.open:
+            self._start = self.query_one(LinesPane).top
+            prompt = Prompt("/", self._sought, "find in this text; enter keeps, n and N go on")
+            await self.prompts.ask(prompt, self._left, self._find)
+
+    def _find(self, words: str) -> None:
+        self._sought = words
+        self.query_one(LinesPane).find(words, self._start)
+
+    def _left(self, words: str, kept: bool) -> None:
+        self._find(words if kept else "")
+        if self._sought:
+            self._say(self.query_one(LinesPane).place)
+
+    async def _find_next(self, step: int) -> None:
+        if self._sought:
+            self._say(self.query_one(LinesPane).find_next(step))
+        else:
+            await self._ask()
+
+    def _say(self, place: tuple[int, int]) -> None:
+        number, count = place
+        self.notice(f"{number:,} of {count:,}" if count else f"not here: {one_line(self._sought)}")
 
 
 class HelpScreen(PaperScreen):
@@ -130,6 +176,7 @@ class ManualScreen(PaperScreen, inherit_bindings=False):
     """One page; the palette has them all."""
 
     TITLE = "Manual"
+    BINDINGS = bindings("screen", PAPER_KEYS)
 
     def __init__(self, page: str, title: str) -> None:
         super().__init__(title, lambda: self._shown)

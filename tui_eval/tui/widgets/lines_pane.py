@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import islice
 
 from rich.cells import cell_len
 from textual.events import Resize
 
+from tui_eval.tui.state.text.block_layout import MOST_HITS
 from tui_eval.tui.state.text.fitting import fit, wrap
-from tui_eval.tui.state.text.lines import Line, Span, line_of
+from tui_eval.tui.state.text.lines import Line, Mark, Span, line_of, marked, pattern, plain
 from tui_eval.tui.state.text.lines import wrap as wrap_line
 from tui_eval.tui.widgets.row_view import RowView
 
@@ -39,6 +43,11 @@ class LinesPane(RowView):
         self._rows: list[Line] = []
         self._width = 0
         self._is_brief = False
+        self._sought: re.Pattern[str] | None = None
+        self._places: list[list[tuple[int, Mark]]] = []
+        """Where what is looked for stands: pieces of rows, several where it goes on in the next row."""
+        self._place = -1
+        self._marks: dict[int, list[Mark]] = {}
 
     def show(
         self,
@@ -76,7 +85,61 @@ class LinesPane(RowView):
 
     def row_line(self, row: int) -> Line:
         """One wrapped row."""
-        return self._rows[row]
+        marks = self._marks.get(row)
+        return marked(self._rows[row], marks) if marks else self._rows[row]
+
+    # -- finding
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The place gone to last, from 1 (0: none), and how many there are."""
+        return self._place + 1, len(self._places)
+
+    def find(self, words: str, start: int) -> None:
+        """Mark a text wherever it stands, and go to the first place from the row `start` on; to that row where it stands
+        nowhere."""
+        self._sought = pattern(words) if words else None
+        self._look()
+        at = next((n for n, place in enumerate(self._places) if place[0][0] >= start), 0)
+        self._go(at if self._places else -1, start)
+
+    def find_next(self, step: int) -> tuple[int, int]:
+        """To the next (or previous) place, from the last to the first; its number and how many there are."""
+        if self._places:
+            self._go((self._place + step) % len(self._places), self.top)
+        return self.place
+
+    def _look(self) -> None:
+        """Find all places, in words too that go on in the next row."""
+        self._places, self._place, self._marks = [], -1, {}
+        if self._sought is None:
+            return
+        begins, texts, length = [], [], 0
+        for row in self._rows:
+            text = plain(row).rstrip()
+            begins.append(length - (len(text) - len(text.lstrip())))
+            texts.append(text.lstrip())
+            length += len(texts[-1]) + 1
+        for match in islice(self._sought.finditer(" ".join(texts)), MOST_HITS):
+            first = bisect_right(begins, match.start()) - 1
+            pieces: list[tuple[int, Mark]] = []
+            for row in range(first, len(begins)):
+                if begins[row] >= match.end():
+                    break
+                start, end = max(match.start() - begins[row], 0), match.end() - begins[row]
+                pieces.append((row, Mark(start, min(end, len(plain(self._rows[row]))), "hit")))
+            self._places.append(pieces)
+
+    def _go(self, place: int, otherwise: int) -> None:
+        self._place, self._marks = place, {}
+        for number, pieces in enumerate(self._places):
+            for row, mark in pieces:
+                style = "hit-here" if number == place else "hit"
+                self._marks.setdefault(row, []).append(mark._replace(style=style))
+        row = self._places[place][0][0] if place >= 0 else otherwise
+        if place < 0 or not self.top <= row < self.top + self.window:
+            self.show_from(row if place < 0 else row - self.window // 3)
+        self.repaint()
 
     @property
     def _in_brief(self) -> bool:
@@ -110,6 +173,9 @@ class LinesPane(RowView):
             if len(rows) > self.LIMIT:
                 break
         self._rows = [line_of(row) for row in rows]
+        if self._sought is not None:
+            self._look()
+            self._go(-1, self.top)
 
 
 class AttemptPane(LinesPane):
