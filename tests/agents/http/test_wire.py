@@ -370,8 +370,10 @@ async def test_a_proxy_that_refuses_is_what_says_so(monkeypatch: pytest.MonkeyPa
         (b"X-Long: " + b"a" * 20_000 + b"\r\n", ""),
         (b"X-Long: " + b"a" * 200_000 + b"\r\n", "no HTTP: Got more than 65536 bytes"),
         (b"no header at all\r\n", "no HTTP: no header at all"),
+        (b"".join(b"X-%d: v\r\n" % n for n in range(400)), ""),
+        (b"".join(b"X-%d: v\r\n" % n for n in range(4000)), "no HTTP: Too many headers"),
     ],
-    ids=["long", "too long", "none"],
+    ids=["long", "too long", "none", "many", "too many"],
 )
 async def test_an_answer_whose_headers_cannot_be_read_is_not_asked_for_again(
     headers: bytes, said: str

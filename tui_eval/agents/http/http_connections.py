@@ -244,6 +244,8 @@ READ_AT_ONCE = 1 << 15
 """Bytes that are read of a connection before it is another one's turn."""
 HEADER_LIMIT = 1 << 16
 """Bytes of one header of an answer (aiohttp's own limit is an eighth of that; gateways send longer ones)."""
+MOST_HEADERS = 1000
+"""Headers of an answer. aiohttp takes 128 since it bounds them (3.14), and gateways and proxies add their own."""
 MOST_INTERIM = 32
 """Interim answers that may come before one."""
 
@@ -263,6 +265,9 @@ def typed(headers: dict[str, str]) -> dict[str, str]:
     return headers if known else {**headers, "Content-Type": "application/json"}
 
 
+_BOUNDS: dict[str, Any] = {"max_line_size": HEADER_LIMIT, "max_field_size": HEADER_LIMIT}
+if "max_headers" in aiohttp.ClientSession.__init__.__code__.co_varnames:
+    _BOUNDS["max_headers"] = MOST_HEADERS
 _NO_TYPE = ("Content-Type",)
 _UNTIL_SILENT = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT)
 _UNTIL_THE_LIMIT = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT)
@@ -362,8 +367,7 @@ class Connections:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 proxy=proxy.with_user(None) if proxy else None,
-                max_line_size=HEADER_LIMIT,
-                max_field_size=HEADER_LIMIT,
+                **_BOUNDS,
             )
         return made
 
