@@ -21,7 +21,7 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.selection import LimitReached, SelectionError
-from tui_eval.engine.suite_cache import SuiteCache
+from tui_eval.formats.reading import SuiteCache
 from tui_eval.model import Attempt, Case, JudgeUse
 from tui_eval.reports import results
 from tui_eval.reports.console_table import RunTable

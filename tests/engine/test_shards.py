@@ -17,8 +17,8 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.shards import Shard, assigned, read_shard, shard_key, shard_of, taken
-from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.formats import reading
+from tui_eval.formats.reading import SuiteCache
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case, Suite
 from tui_eval.store.reader import RunReader

@@ -56,9 +56,9 @@ from tui_eval.engine.selection import (
     left_unmade,
     not_made_before,
 )
-from tui_eval.engine.suite_cache import SuiteCache
 from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
+from tui_eval.formats.reading import SuiteCache
 from tui_eval.guard.secrets import MASK, in_addresses, in_pairs
 from tui_eval.guard.spelling import close_to, some_of
 from tui_eval.guard.trust import Trust, fingerprint

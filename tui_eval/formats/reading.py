@@ -10,12 +10,13 @@ import fnmatch
 import gc
 import os
 import re
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tui_eval.config.project import Config, masker
+from tui_eval.config.project import Config, masker, rule_for
 from tui_eval.formats import UNTOLD, all_formats, format_of
 from tui_eval.formats.discovery import discover, looks_for, why_none
 from tui_eval.formats.format import Format, OurResults
@@ -24,6 +25,7 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Case, Problem, Suite
 
 __all__ = [
+    "SuiteCache",
     "all_cases",
     "discover",
     "from_root",
@@ -36,6 +38,10 @@ __all__ = [
     "unreadable",
     "with_ids",
 ]
+
+
+_TICK_NS = 20_000_000
+"""Two changes of a file that are nearer to each other may have the same time."""
 
 
 def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Format | None:
@@ -134,6 +140,49 @@ def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[
     return [Suite(path="", format=UNTOLD, problems=notes), *suites] if notes else suites
 
 
+class SuiteCache:
+    """Suites kept between the runs of an app: read again only when one of their files changed (path, time or size)."""
+
+    def __init__(self) -> None:
+        self._suites: dict[tuple[Path, bool, frozenset[str], str | None, str], tuple[tuple, Suite]] = {}
+
+    def load(self, paths: Sequence[Path], config: Config, trust: Trust) -> list[Suite]:
+        """Every suite of the paths, in order; unreadable ones carry their problems."""
+        found, problems = discover(paths, config.root, config.typed.get("configs", ()), trust)
+        loaded: list[Suite] = []
+        for path in found:
+            rule = rule_for(config, from_root(path, config.root))
+            key = (path, trust.granted, trust.agreed, rule.compat if rule else None, repr(config.typed))
+            known = self._suites.get(key)
+            if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
+                keep_secret(known[1], config)
+                loaded.append(known[1])
+                continue
+            began = time.time_ns()
+            suite = load(path, config, trust)
+            stamp = _stamp(suite.files or [str(path)], config)
+            if max(modified for _, modified, _ in stamp) < began - _TICK_NS:
+                self._suites[key] = (stamp, suite)
+            else:  # written while it was read, perhaps, or just before, when another change may look the same
+                self._suites.pop(key, None)
+            loaded.append(suite)
+        left = remaining(problems, loaded, config)
+        if left:
+            loaded.append(Suite(path="", format=UNTOLD, problems=list(left)))
+        return loaded
+
+
+def _stamp(files: Sequence[str], config: Config) -> tuple:
+    stamps: list[tuple[str, int, int]] = []
+    for name in (*files, str(config.file or ""), config.nao.path if config.nao else ""):
+        try:
+            status = Path(name).stat()
+            stamps.append((name, status.st_mtime_ns, status.st_size))
+        except OSError:
+            stamps.append((name, 0, 0))
+    return tuple(stamps)
+
+
 def unreadable(problems: Iterable[Problem]) -> list[Suite]:
     """What `discover` could not read, as suites without cases, each with its problem."""
     errors = [problem for problem in problems if problem.level == "error"]
@@ -213,7 +262,6 @@ def _read_text(path: Path, shown: str) -> str | Problem:
 
 def _fill_in(suite: Suite, config: Config) -> None:
     """What the matching `suites:` entry says, where the suite's own file leaves it open."""
-    from tui_eval.config.project import rule_for
 
     rule = rule_for(config, suite.path)
     if rule is None:

@@ -13,7 +13,7 @@ import pytest
 
 from tui_eval.config.project import Config
 from tui_eval.engine.service.client import EngineClient, EngineError
-from tui_eval.engine.suite_cache import SuiteCache
+from tui_eval.formats.reading import SuiteCache
 from tui_eval.guard.trust import Trust
 
 

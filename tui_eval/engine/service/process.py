@@ -31,7 +31,7 @@ from tui_eval.engine.attempt.stepping import Decision
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import LimitReached, SelectionError
-from tui_eval.engine.suite_cache import SuiteCache
+from tui_eval.formats.reading import SuiteCache
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import Lookups
 from tui_eval.store.encoding import encode_json
