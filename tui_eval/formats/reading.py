@@ -262,7 +262,6 @@ def _read_text(path: Path, shown: str) -> str | Problem:
 
 def _fill_in(suite: Suite, config: Config) -> None:
     """What the matching `suites:` entry says, where the suite's own file leaves it open."""
-
     rule = rule_for(config, suite.path)
     if rule is None:
         return

@@ -202,3 +202,8 @@ def _quoted(text: str, place: int) -> tuple[str, int]:
             kept.append(two[0])
             place += 1
     raise ListError("Unterminated quoted field in contains assertion value")
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """A mapping, empty where there is none."""
+    return value if isinstance(value, dict) else {}

@@ -11,7 +11,7 @@ import msgspec
 from tui_eval.case_names import matrix_name
 from tui_eval.config.project import Config, masker
 from tui_eval.formats.format import HookError, HookScene
-from tui_eval.formats.promptfoo.promptfoo_words import kept_beside, own_options, test_of
+from tui_eval.formats.promptfoo.promptfoo_words import kept_beside, mapping, own_options, test_of
 from tui_eval.formats.promptfoo.read.matrix_cases import TooMany, combinations, transformed
 from tui_eval.formats.promptfoo.read.scenarios import read as read_scenarios
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading, no_line
@@ -274,11 +274,6 @@ def _runs_in(case: Case, test: PromptfooTest) -> bool:
     return (test.prompts is None or any(matches(w, case.prompt, text) for w in test.prompts)) and (
         test.providers is None or any(matches(w, *who) for w in test.providers)
     )
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """A mapping, empty where there is none."""
-    return value if isinstance(value, dict) else {}
 
 
 def with_prompts(cases: Sequence[Case], prompts: list[Any], masked: Callable[[str], str] = str) -> list[Case]:

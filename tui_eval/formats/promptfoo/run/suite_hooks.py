@@ -17,10 +17,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tui_eval.config.project import masker
 from tui_eval.formats.format import HookError, HookScene
-from tui_eval.formats.promptfoo.promptfoo_words import components_of, kept_beside, test_of, without_none
+from tui_eval.formats.promptfoo.promptfoo_words import (
+    components_of,
+    kept_beside,
+    mapping,
+    test_of,
+    without_none,
+)
 from tui_eval.formats.promptfoo.read.promptfoo_config import HOOK
 from tui_eval.formats.promptfoo.read.promptfoo_types import names
-from tui_eval.formats.promptfoo.run.hooked_suite import mapping, suite_of, with_prompts, with_test, with_tests
+from tui_eval.formats.promptfoo.run.hooked_suite import suite_of, with_prompts, with_test, with_tests
 from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import script
