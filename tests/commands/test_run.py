@@ -453,7 +453,7 @@ def nao_tests(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (project / "tests" / "t.yml").write_text("name: t\nprompt: hello\n")
     with (project / "tui_eval.yaml").open("a") as file:
         file.write('suites: [{path: "tests/**", agent: helper}]\n')
-    monkeypatch.setattr("tui_eval.commands.run_suites.time.strftime", lambda *_: "20261127_000000")
+    monkeypatch.setattr("tui_eval.reports.export.time.strftime", lambda *_: "20261127_000000")
     return project
 
 

@@ -25,14 +25,7 @@ from tui_eval.commands.output import (
     terminal_width,
     warn,
 )
-from tui_eval.commands.run_suites import (
-    code_of,
-    failures_of,
-    find_run,
-    reasons_of,
-    unread_of,
-    write_files,
-)
+from tui_eval.commands.run_suites import code_of, failures_of, find_run, unread_of, write_files
 from tui_eval.config.project import ConfigError, closed_to_us, find_root
 from tui_eval.engine.selection import is_id
 from tui_eval.engine.service.client import EngineClient, EngineError
@@ -41,6 +34,7 @@ from tui_eval.guard import figures
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Trace
 from tui_eval.reports import console_table
+from tui_eval.reports.console_table import reasons_of
 from tui_eval.reports.export import is_stream_at
 from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.encoding import encode_json

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import gc
 import os
 import shutil
@@ -42,10 +41,10 @@ from tui_eval.engine.selection import SelectionError
 from tui_eval.engine.service.process import leave_threads, reachable, run_engine
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of
-from tui_eval.guard.paths import inside
 from tui_eval.guard.trust import fingerprints, in_order
-from tui_eval.model import Attempt, Outcome
+from tui_eval.model import Outcome
 from tui_eval.reports import console_table
+from tui_eval.reports.console_table import about_queries, reasons_of
 from tui_eval.store.missing_cases import (
     gap_of,
     hooks_failed,
@@ -350,8 +349,13 @@ def _ran(
         unwritten = write_files(reader, outputs)
         if unwritten and progress.display == "plain":
             say(f"{counted(unwritten, 'file')} of {len(outputs)} not written")
-        if keep and number is None:
-            _write_beside(reader, root, beside)
+        if keep and number is None and beside:
+            from tui_eval.reports.export import (
+                write_beside,  # imported late: few suites have a tool of their own that looks there
+            )
+
+            for line in write_beside(reader, root, beside):
+                warn(line)
     finally:
         reader.close()
     if number is not None:
@@ -588,7 +592,7 @@ def failures_of(reader: RunReader, table: console_table.RunTable, root: Path | N
         except StoreError as error:  # its body is damaged: the message is what is left
             warn(str(error))
             return []
-        return [*reasons_of(attempt), *_about_queries(attempt)] if attempt is not None else []
+        return [*reasons_of(attempt), *about_queries(attempt)] if attempt is not None else []
 
     if table.nothing_failed:
         return
@@ -598,34 +602,6 @@ def failures_of(reader: RunReader, table: console_table.RunTable, root: Path | N
         yield f"\n{text}"
 
 
-def _about_queries(attempt: Attempt) -> list[str]:
-    """Which step went wrong, and where an expected query failed, with what DuckDB's first line does not say."""
-    if attempt.data is None or not attempt.data.settings.keys() & {"conclusion", "sql_error"}:
-        return []
-    from tui_eval.reports.rows_shown import conclusion_lines, fault_lines
-
-    line, *place = conclusion_lines(attempt.data) or [""]
-    return [*fault_lines(attempt.data)[1:], *([f"SQL {line}"] if line else []), *place]
-
-
-def reasons_of(attempt: Attempt) -> list[str]:
-    """Why an attempt did not pass: its error, the verdicts that failed or erred (each text once: all tools that are
-    missing have the same), rows that differ."""
-    lines = [attempt.error] if attempt.error else []
-    for verdict in attempt.verdicts:
-        if verdict.passed is True:
-            continue
-        turn = f"turn {verdict.turn}: " if verdict.turn else ""
-        word = "" if verdict.passed is False else "error: "
-        lines.append(f"{turn}{word}{verdict.reason or verdict.type}")
-    if attempt.data is not None and attempt.data.comparison:
-        first = attempt.data.comparison.partition("\n")[0]
-        # The verdict's reason ends with the first difference; the text that follows begins with it.
-        lines = [line.removesuffix(f": {first}") for line in lines]
-        lines.append(attempt.data.comparison)
-    return list(dict.fromkeys(lines)) or [attempt.message]
-
-
 def _folders_beside(active: ActiveRun) -> list[Path]:
     """Where viewers and scripts of a format's own tool look for results."""
     folders: dict[Path, None] = {}
@@ -633,40 +609,6 @@ def _folders_beside(active: ActiveRun) -> list[Path]:
         if (folder := format_of(job.format).results_folder(job.case)) is not None:
             folders[active.config.root / folder] = None
     return list(folders)
-
-
-def _write_beside(reader: RunReader, root: Path, folders: Sequence[Path]) -> None:
-    """The results once more, there."""
-    if not folders:
-        return
-    from tui_eval.reports import results  # imported late: most runs need none of it
-
-    stamp = time.strftime("%Y%m%d_%H%M%S")
-    for folder in folders:
-        try:
-            (folder / "outputs").mkdir(exist_ok=True)
-            if not inside(root, folder / "outputs"):
-                raise OSError(errno.EPERM, "a link out of the project")
-            file = _own_file(folder / "outputs", f"results_{stamp}")
-            try:
-                results.write(reader, file)
-            except BaseException:
-                file.unlink(missing_ok=True)
-                raise
-        except OSError as error:
-            warn(
-                f"{folder / 'outputs'}: {error.strerror or error}; the results file that its own tool reads was not written"
-            )
-
-
-def _own_file(folder: Path, stem: str) -> Path:
-    """A file that nobody else has: runs that end in the same second mean the same name, and each is to be kept. Those
-    after the first sort behind it."""
-    for name in (f"{stem}.json", *(f"{stem}_{number}.json" for number in range(2, 1000))):
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            return folder / name
-    raise FileExistsError(errno.EEXIST, "a thousand runs ended in this second", str(folder / stem))
 
 
 def _list_wants(active: ActiveRun) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.case_names import NamesSeen
 from tui_eval.guard import figures
 from tui_eval.guard.text import clip, visible
-from tui_eval.model import Outcome
+from tui_eval.model import Attempt, Outcome
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
 from tui_eval.store.judged_under import compat_of
@@ -428,3 +428,31 @@ def failure_modes(assessment: Assessment) -> str:
 
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def about_queries(attempt: Attempt) -> list[str]:
+    """Which step went wrong, and where an expected query failed, with what DuckDB's first line does not say."""
+    if attempt.data is None or not attempt.data.settings.keys() & {"conclusion", "sql_error"}:
+        return []
+    from tui_eval.reports.rows_shown import conclusion_lines, fault_lines
+
+    line, *place = conclusion_lines(attempt.data) or [""]
+    return [*fault_lines(attempt.data)[1:], *([f"SQL {line}"] if line else []), *place]
+
+
+def reasons_of(attempt: Attempt) -> list[str]:
+    """Why an attempt did not pass: its error, the verdicts that failed or erred (each text once: all tools that are
+    missing have the same), rows that differ."""
+    lines = [attempt.error] if attempt.error else []
+    for verdict in attempt.verdicts:
+        if verdict.passed is True:
+            continue
+        turn = f"turn {verdict.turn}: " if verdict.turn else ""
+        word = "" if verdict.passed is False else "error: "
+        lines.append(f"{turn}{word}{verdict.reason or verdict.type}")
+    if attempt.data is not None and attempt.data.comparison:
+        first = attempt.data.comparison.partition("\n")[0]
+        # The verdict's reason ends with the first difference; the text that follows begins with it.
+        lines = [line.removesuffix(f": {first}") for line in lines]
+        lines.append(attempt.data.comparison)
+    return list(dict.fromkeys(lines)) or [attempt.message]

@@ -16,7 +16,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -291,3 +291,38 @@ def _loaded(name: str) -> Writer:
             raise ExportError(f"reports: {name} cannot write this run: {reason}") from error
 
     return theirs
+
+
+def write_beside(reader: RunReader, root: Path, folders: Sequence[Path]) -> list[str]:
+    """The results once more in the `outputs` of these folders, where a format's own tool looks for them; what kept them
+    from being written, a line each."""
+    from tui_eval.reports import results  # imported late, as every kind
+
+    stamp = time.strftime("%Y%m%d_%H%M%S")
+    said: list[str] = []
+    for folder in folders:
+        try:
+            (folder / "outputs").mkdir(exist_ok=True)
+            if not inside(root, folder / "outputs"):
+                raise OSError(errno.EPERM, "a link out of the project")
+            file = _own_file(folder / "outputs", f"results_{stamp}")
+            try:
+                results.write(reader, file)
+            except BaseException:
+                file.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            said.append(
+                f"{folder / 'outputs'}: {error.strerror or error}; the results file that its own tool reads was not written"
+            )
+    return said
+
+
+def _own_file(folder: Path, stem: str) -> Path:
+    """A file that nobody else has: runs that end in the same second mean the same name, and each is to be kept. Those
+    after the first sort behind it."""
+    for name in (f"{stem}.json", *(f"{stem}_{number}.json" for number in range(2, 1000))):
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            return folder / name
+    raise FileExistsError(errno.EEXIST, "a thousand runs ended in this second", str(folder / stem))
