@@ -1049,7 +1049,8 @@ async def test_the_dialog_is_about_what_is_marked_else_shown_and_its_choice_is_k
     await alone.read()
     handlers = alone.runs.handlers()
     await alone.press(handlers, "run.dialog")
-    choice, agents, _, what = alone.dialog.arguments
+    choice, agents, _, what, beside = alone.dialog.arguments
+    assert not beside
     assert agents == ["offline", "other"] and what == "the 3 shown"
     choice.agents = "typed over"
     await alone.answer(None)

@@ -11,6 +11,7 @@ import pytest
 
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
+from tui_eval.formats import reading
 from tui_eval.store.reader import RunReader
 from tui_eval.tui.loaders.suites_loader import Loaded, Loader
 from tui_eval.tui.state.app_state import AppState
@@ -126,3 +127,16 @@ async def test_where_one_was_taken_out_another_does_not_stand_for_it(taken: Take
     suite.write_text("agent: offline\ntest_cases:\n" + cases[1].replace("input: bad", "input: other"))
     loader.load()
     assert [item.last.outcome for item in state.rows if item.last is not None] == ["failed"], "it was edited"
+
+
+def test_the_file_that_is_being_read_is_known(taken: Taken, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, load = list[str](), reading.load
+
+    def noted(*given: Any) -> Any:
+        said.append(taken.state.reading)
+        return load(*given)
+
+    monkeypatch.setattr(reading, "load", noted)
+    Loader(taken.state, AtOnce(), taken, [taken.state.root]).load()  # pyright: ignore[reportArgumentType]
+    assert "promptfooconfig.yaml, 2 of 2 files" in said and len(said) == 2
+    assert taken.state.reading == ""

@@ -252,6 +252,26 @@ async def test_the_grid_of_many_cases_is_made_and_filtered_beside_the_app(tmp_pa
 
 
 @pytest.mark.real
+async def test_while_suites_are_read_and_listed_the_empty_list_says_so(tmp_path, monkeypatch):
+    """A YAML file of 20,000 cases was read in silence for seconds; then, while its list was made, it said `No suites here`
+    and `0 cases`, and enter asked what to begin with."""
+    root = project(tmp_path)
+    monkeypatch.setattr(list_arrangement, "MANY", 2)
+    begun = kept_waiting(monkeypatch, "entries")
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        app.state.loading, app.state.reading = True, "suites/large.yaml, 1 of 2 files"
+        await until(lambda: app.state.reading in screen_text(app), pilot)
+        app.state.loading = False
+        await until(lambda: begun, pilot)
+        await pilot.press("enter")
+        text = screen_text(app)
+        assert "Reading suites." in text and "No suites here" not in text and "0 cases" not in text
+        for work, then in begun:
+            then(work())
+        await until(lambda: "3 cases" in screen_text(app) and "Reading" not in screen_text(app), pilot)
+
+
+@pytest.mark.real
 async def test_the_head_of_a_rerun_counts_what_has_ended_whenever_the_rows_are_made(tmp_path, monkeypatch):
     """It counted rows: there were none yet (`of 0 ✓0 ✗0`), or they were redrawn seconds after the run had gone on."""
     root = project(tmp_path)

@@ -124,9 +124,11 @@ class Loader:
         items: Items | None = None
         shown, secret = list(read), dict[str, Case]()
         due = time.monotonic() + PORTION
-        for path in found:
+        for number, path in enumerate(found, 1):
             if generation != self.generation:
                 return
+            many = f", {number:,} of {len(found):,} files" if len(found) > 1 else ""
+            self._state.reading = f"{reading.from_root(path, settings.root)}{many}"
             read.append(_whole(reading.load(path, settings, trust)))
             shown.append(_shown(read[-1], settings, secret))
             if time.monotonic() > due:
@@ -134,6 +136,7 @@ class Loader:
                 portion = Loaded(generation, items.suites, settings, False, items=items, notes=notes)
                 self._tasks.later(self._taker.take_suites, portion)
                 due = time.monotonic() + PORTION * 4
+        self._state.reading = ""
         left = reading.remaining(problems, read, settings)
         shown += reading.unreadable(one for one in left if one.passed_over)
         if items is None or len(items.suites) < len(shown):

@@ -115,7 +115,7 @@ def _read(state: AppState, tree: Tree, symbols: Symbols, *, making: bool, brief:
     """The suites that were read, and what is wrong with them."""
     parts: Parts = []
     files = sum(bool(suite.cases) for suite in state.suites)
-    if state.loading and not state.rows:
+    if (state.loading and not state.rows) or (making and not tree.total):
         parts.append(("dim", "  reading suites"))
     elif not brief:
         parts.append(
@@ -262,7 +262,9 @@ class SuitesScreen(ListPlace):
         self.rebuilt()
 
     def _tick(self) -> None:
-        """Once a second while cases run: their clocks."""
+        """Once a second while cases run: their clocks; while suites are read: which."""
+        if self.services.state.loading:
+            self.say_nothing()
         group = self.services.state.group
         active = (group is not None and group.active) or self.services.state.aside.active
         if self.is_current and active and self.case_list.display:
@@ -295,8 +297,10 @@ class SuitesScreen(ListPlace):
 
     def nothing(self) -> list[str]:
         """How to begin."""
-        if self.services.state.loading:
-            return ["Reading suites."]
+        state = self.services.state
+        if state.loading or state.rows:  # a list of many is not there as soon as they are
+            named = visible(clip(state.reading, 200), newlines=False)
+            return ["Reading suites.", *([named] if state.loading and named else [])]
         return [
             "No suites here.",
             "tui-eval looks in this folder and below for:",
@@ -323,7 +327,8 @@ class SuitesScreen(ListPlace):
     def _nothing(self, event: CaseList.Nothing) -> None:
         """Enter where there is nothing at all: begin."""
         event.stop()
-        if not self.case_list.cases.lines and not self.services.state.loading and not self.expression:
+        state = self.services.state
+        if not (self.case_list.cases.lines or state.loading or state.rows or self.expression):
             self.services.suites.first()
 
     def pane(self, step: int) -> None:

@@ -164,6 +164,8 @@ class AppState(Struct):
     of_root: bool = False
     """Whether suites are looked for in the whole project, rather than in a part of it."""
     loading: bool = True
+    reading: str = ""
+    """The file that is being read, for a person who waits for a large one."""
     version: int = 0
     """Grows with the suites and their past."""
     trusted: bool = False
