@@ -507,6 +507,17 @@ async def test_an_event_called_error_is_one_whatever_it_says(server: OpenAIServe
     await it.close()
 
 
+async def test_what_comes_after_the_end_of_a_stream_is_not_read(server: OpenAIServer) -> None:
+    """An error was one where it came within half a second, and text was more of the answer."""
+    more = 'event: error\ndata: {"type": "late"}\n\ndata: {"choices":[{"delta":{"content":" and more"}}]}\n\ndata: no JSON\n\n'
+    raw = 'data: {"choices":[{"delta":{"content":"Whole"}}]}\n\ndata: [DONE]\n\n' + more
+    server.plan.append(Planned(raw=raw.encode()))
+    it = agent("openai", base_url=server.base, model="m")
+    _, replies = await talk(it, "x")
+    assert replies[0].text == "Whole"
+    await it.close()
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_what_a_server_wants_back_with_calls_goes_back(server: OpenAIServer, stream: bool) -> None:
     """Gemini's signature of a call and DeepSeek's thoughts: without them every case with tools was HTTP 400."""

@@ -229,6 +229,8 @@ class Completion:
 
     def _add(self, item: bytes | str, url: str, events: list[Event]) -> None:
         """The same, after those of earlier chunks."""
+        if self._done and not self._at_once:
+            return  # what comes after its end depends on how long one listens, and no client of OpenAI's does
         if item == "[DONE]":
             self._done = True
             return
