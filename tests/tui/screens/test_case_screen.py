@@ -458,6 +458,37 @@ async def test_the_tab_that_was_open_comes_back_when_a_rerun_has_ended(
         writer.close()
 
 
+async def test_the_last_attempt_of_a_run_is_never_shown_as_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the end of its run and the reading of its record the head said `◌ not run`."""
+    attempt = text_failure()
+    app, writer, ref, read = on_a_running(tmp_path, attempt)
+    try:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await sees(pilot, "● running")
+            screen, heads = app.case_screen, list[str]()
+            show = screen.show_head
+
+            def spied() -> None:
+                heads.append(screen.content.state)
+                show()
+
+            monkeypatch.setattr(screen, "show_head", spied)
+            writer.done(ref, attempt)
+            writer.state("finished", START + 5)
+            writer.flush()
+            rows = read()
+            run = app.state.run
+            assert run is not None
+            run.info = msgspec.structs.replace(run.info, state="finished")
+            app.screen.post_message(RunChanged(rows, True))
+            await until(pilot, lambda: "✗ failed" in screen_text(app).splitlines()[0])
+            assert set(heads) <= {"running", "failed"}
+    finally:
+        writer.close()
+
+
 @pytest.mark.parametrize(
     ("state", "why"),
     [

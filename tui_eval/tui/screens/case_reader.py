@@ -209,13 +209,15 @@ class CaseReader:
             return
         here = self.content.row
         rows = as_left(run.attempts_of(ref), run.info)
-        self.content.ended = ended
         fresh = next((row for row in rows if here is not None and row.id == here.id), None)
+        unread = self.content.attempt is None and fresh is not None and fresh.state == "done"
+        # It did run: until what came of it has been read it stands as it did, not as one that never began.
+        self.content.ended = ended and not unread
         self.content.rows = rows
         self.content.family = merged(self.content.family, run.info.id, rows, replaced_by(run.info))
         if self.content.attempt is None and fresh is not None and fresh.state != "done":
             self.content.row = fresh
-        if fresh is None or (self.content.attempt is None and (fresh.state == "done" or ended)):
+        if fresh is None or unread or (self.content.attempt is None and ended):
             self.reload()
         self._screen.show_head()
 

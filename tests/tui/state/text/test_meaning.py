@@ -48,6 +48,8 @@ from tui_eval.tui.state.text.meaning import dates_in, quantities_in, same_meanin
         ("50%", "a share of 0.5 of it", "0.5", "the same number in another form"),
         ("0.5", "about 50 % of it", "50 %", "the same number in another form"),
         ("15%", "fifteen percent off", "fifteen percent", "the same number in another form"),
+        ("bye 12", "I am hello 12", "12", "the same number"),
+        ("for 12 €", "at 12 € each", "12 €", "the same number"),
         ("2025-03-31", "until March 31, 2025. After", "March 31, 2025", "the same date"),
         ("2025-03-31", "until 31.03.2025", "31.03.2025", "the same date"),
         ("March 31st, 2025", "by 2025-03-31", "2025-03-31", "the same date"),

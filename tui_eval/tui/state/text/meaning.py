@@ -113,15 +113,11 @@ def _numbered(wanted: str, text: str) -> SameMeaning | None:
     if len(looked_for) != 1:
         return None
     one = looked_for[0]
-    rest = wanted[: one.start] + wanted[one.end :]
+    rest, written = wanted[: one.start] + wanted[one.end :], wanted[one.start : one.end].casefold()
     for found in quantities_in(text):
-        how = _same(one, found)
-        if (
-            how
-            and text[found.start : found.end].casefold() != wanted.casefold()
-            and _beside(rest, text, found.start, found.end)
-        ):
-            return SameMeaning(found.start, found.end, how)
+        how, there = _same(one, found), text[found.start : found.end].casefold()
+        if how and there != wanted.casefold() and _beside(rest, text, found.start, found.end):
+            return SameMeaning(found.start, found.end, "the same number" if there == written else how)
     return None
 
 
