@@ -11,7 +11,8 @@ import msgspec
 
 from tui_eval.config.project import Config
 from tui_eval.engine.after import derived_columns
-from tui_eval.engine.places.chosen_place import place_name, place_of
+from tui_eval.engine.places.attempt_place import AttemptPlace
+from tui_eval.engine.places.chosen_place import all_runs_here, place_of
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import agents_asked, provenance
 from tui_eval.engine.request import RunRequest
@@ -60,7 +61,8 @@ class ActiveRun:
         wanted = request.concurrency or _threads(config, jobs)
         wanted = max(1, wanted or max(config.run.concurrency, suites_concurrency(jobs) or 0))
         at_once = fitting = min(wanted, max(1, sum(job.attempts for job in jobs)))
-        if place_name(request, config) == "here":
+        here = "" if writer is None else all_runs_here(request, jobs, environment)
+        if here is not None:
             fitting = within_open_files(at_once)
         limits = Limits(
             concurrency=wanted if fitting == at_once else fitting,
@@ -70,7 +72,9 @@ class ActiveRun:
         )
         environment.say = self._say
         arrange(jobs, request.delay, request.concurrency)
-        place = place_of(request, jobs, environment, writer, limits.concurrency, self._say)
+        place: AttemptPlace | None = None
+        if here is None and writer is not None:
+            place = place_of(request, jobs, environment, writer, limits.concurrency, self._say)
         self.runner = Runner(jobs, environment, limits, writer, on_start, on_done, place)
         self.tickets: list[Ticket] = []
         self.on_word: Callable[[str], None] | None = None
@@ -85,6 +89,8 @@ class ActiveRun:
         """Whether that was done."""
         self.said_first: list[str] = []
         """What is said before it begins, or goes on."""
+        if here:
+            self.said_first.append(here)
         if fitting < at_once:
             self.said_first.append(
                 f"{fitting:,} at once instead of {at_once:,}: no more files may be open (ulimit -n allows more)"

@@ -29,6 +29,7 @@ from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places import ray_driver, ray_place, ray_worker, sent_project
 from tui_eval.engine.places import ray_messages as messages
 from tui_eval.engine.places.chosen_place import what_runs_here
+from tui_eval.engine.places.here import Here
 from tui_eval.engine.places.ray_driver import NoCluster
 from tui_eval.engine.places.ray_place import RayPlace
 from tui_eval.engine.places.ray_worker import EventLog, FarContext, OwnFiles, RayWorker, WorkerStart
@@ -1368,3 +1369,18 @@ def test_what_has_kept_answers_or_replaces_them_is_asked_where_these_are(
         cache.put(b"key", b"{}")
     run = prepare(RunRequest(paths=[str(tmp_path)], trust=True, anew=anew))
     assert [what_runs_here(job, run.environment) for job in run.jobs] == here
+
+
+@pytest.mark.parametrize(
+    ("cache", "said"),
+    [(True, "ray is not used: attempts with answers that are kept run on this machine"), (None, None)],
+)
+def test_a_run_of_which_nothing_goes_to_a_worker_waits_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: bool | None, said: str | None
+) -> None:
+    """Starting Ray takes half a minute and more; where no cluster answered, what needs none ended the run."""
+    monkeypatch.setattr(ray_place, "check_ray", lambda address: None)
+    (tmp_path / "promptfooconfig.yaml").write_text(_JUDGED)
+    run = prepare(RunRequest(paths=[str(tmp_path)], trust=True, on="ray", cache=cache))
+    assert run.said_first == ([said] if said else [])
+    assert isinstance(run.runner.place, Here if said else RayPlace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tui_eval.config.config_schema import Wrong, where
@@ -74,14 +74,12 @@ def place_of(
     request: RunRequest,
     jobs: Sequence[Job],
     environment: RunContext,
-    writer: RunWriter | None,
+    writer: RunWriter,
     concurrency: int,
     say: Callable[[str], None],
-) -> AttemptPlace | None:
-    """The place of a run; None: here."""
+) -> AttemptPlace:
+    """The place of a run of which something goes elsewhere."""
     on = place_name(request, environment.config)
-    if on == "here" or writer is None:
-        return None
     from tui_eval.engine.places.ray_place import RayPlace
 
     shared = environment.config.run.files == "shared"
@@ -99,6 +97,21 @@ def place_name(request: RunRequest, config: Config) -> str:
     """Where a run goes: `here`, `ray` or an address. A person steps here, and what rests on recorded answers is here."""
     here = request.step or request.rescores or request.continue_from is not None
     return "here" if here else request.on or config.run.on
+
+
+def all_runs_here(request: RunRequest, jobs: Iterable[Job], environment: RunContext) -> str | None:
+    """That a run which was to go elsewhere runs here, all of it, in words (empty: it was not to go anywhere): nobody
+    waits for a worker then. None: something of it goes."""
+    if place_name(request, environment.config) == "here":
+        return ""
+    found: dict[str, None] = {}
+    for job in jobs:
+        what = what_runs_here(job, environment)
+        if what is None:
+            return None
+        found[what] = None
+    kinds = " and ".join(filter(None, found))
+    return f"ray is not used: {f'{kinds} run on this machine' if kinds else 'no worker is needed for this'}"
 
 
 def what_runs_here(job: Job, context: RunContext) -> str | None:
