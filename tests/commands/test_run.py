@@ -496,9 +496,15 @@ def test_a_python_agent_that_is_slow_to_load_says_so_and_its_loading_is_not_its_
     monkeypatch.setattr(
         RunWriter, "waits", lambda self, ref, detail: (shown.append(detail), waits(self, ref, detail))
     )
+    ends: list[bool] = []
+    limit = RunWriter.limit
+    monkeypatch.setattr(
+        RunWriter, "limit", lambda self, ref, at: (ends.append(at is not None), limit(self, ref, at))
+    )
     ran = cli("run", "suite.yaml", "--agent", "own.py:answer", "--trust")
     assert ran.err.count("loading own.py: not counted as the agent's time") == 1
     assert shown and set(shown) == {"loading own.py"}
+    assert False in ends and ends[-1]  # viewers are told of no limit that does not go on
     (folder,) = Store(project).run_folders()
     with closing(RunReader(folder)) as reader:
         rows = list(reader.attempts())

@@ -262,6 +262,7 @@ class Running:
 
     def _waits_for(self, what: str) -> None:
         self.collector.waits(what)
+        self.limits.tell()  # none goes on meanwhile: viewers would see it nearly over
         self.environment.say_once(f"{what}: not counted as the agent's time")
 
     @property

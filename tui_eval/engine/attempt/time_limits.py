@@ -153,7 +153,7 @@ class TimeLimits:
         for scope in self._running:
             if (when := scope.when()) is not None:
                 scope.reschedule(self._within(scope, when + seconds))
-        self._tell()
+        self.tell()
 
     @property
     def longest(self) -> float:
@@ -172,7 +172,7 @@ class TimeLimits:
             self._deadline -= more
         if self._whole is not None and (when := self._whole.when()) is not None:
             _move(self._whole, when - more)
-        self._tell()
+        self.tell()
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
@@ -211,7 +211,7 @@ class TimeLimits:
         ends, self._ends = self._ends, {}
         for scope, when in ends.items():
             _move(scope, self._within(scope, when + seconds))
-        self._tell()
+        self.tell()
 
     def _within(self, scope: asyncio.Timeout, end: float) -> float:
         """The deadline cuts the attempt short, which ends its turn too: a turn's limit stays its own."""
@@ -224,13 +224,13 @@ class TimeLimits:
 
     def _begin(self, scope: asyncio.Timeout) -> None:
         self._running.append(scope)
-        self._tell()
+        self.tell()
 
     def _end(self, scope: asyncio.Timeout) -> None:
         self._running.remove(scope)
-        self._tell()
+        self.tell()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
         """Let viewers know which limit comes first, and when; at the attempt's end there is none to tell."""
         if not self._running:
             return
