@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.guard.figures import usd_in_full
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import unseen
 from tui_eval.model import Attempt, Evidence, Verdict
@@ -294,7 +295,7 @@ def figure(what: str, value: Any) -> str:
     if what in _MILLISECONDS:
         return f"{value / 1000:.3g} s" if value >= 999.5 else f"{value:.0f} ms"
     if what in _DOLLARS:
-        return f"${value:,.4f}"
+        return usd_in_full(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 

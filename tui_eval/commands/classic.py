@@ -10,6 +10,7 @@ from tui_eval.commands.output import say, warn
 from tui_eval.commands.progress import Progress
 from tui_eval.engine.plan import Job
 from tui_eval.guard import figures
+from tui_eval.guard.figures import usd
 from tui_eval.guard.text import visible
 from tui_eval.model import Attempt
 
@@ -82,7 +83,7 @@ class ClassicProgress(Progress):
         say(report(self._results, runs))
         if known := [one for attempts in self._attempts.values() for one in attempts if one.cached]:
             saved = [one.saved for one in known if one.saved is not None]
-            say(f"Cached:  {len(known):,}{f', ${sum(saved):,.4f} saved' if saved else ''}")
+            say(f"Cached:  {len(known):,}{f', {usd(sum(saved))} saved' if saved else ''}")
         if left := len(self._jobs) - len(self._results):
             say(f"Not run: {left}")
 

@@ -4,7 +4,7 @@ it ran again (`--failed`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tui_eval.commands.output import (
 )
 from tui_eval.commands.run_suites import find_run
 from tui_eval.config.project import find_root
+from tui_eval.guard.figures import usd_in_full
 from tui_eval.guard.text import clip, visible
 from tui_eval.reports.run_comparison import (
     CHANGES,
@@ -167,15 +168,13 @@ def _text(result: RunComparison) -> str:
 def _usual(result: RunComparison) -> str:
     latency = result.usual.latency
     short = latency is not None and min(latency) < 1000
-    parts: list[tuple[Pair | None, str, str, float]] = [
-        (latency, ".3f" if short else ".2f", " s", 1000.0),
-        (result.usual.tokens, ",.0f", " tokens", 1.0),
-        (result.usual.cost, ".4f", " USD", 1.0),
+    parts: list[tuple[Pair | None, Callable[[float], str], str]] = [
+        (latency, lambda figure: f"{figure / 1000:{'.3f' if short else '.2f'}}", " s"),
+        (result.usual.tokens, lambda figure: f"{figure:,.0f}", " tokens"),
+        (result.usual.cost, lambda figure: usd_in_full(figure, ""), " USD"),
     ]
     return ", ".join(
-        f"{pair[0] / unit:{form}} → {pair[1] / unit:{form}}{name}"
-        for pair, form, name, unit in parts
-        if pair is not None
+        f"{text(pair[0])} → {text(pair[1])}{name}" for pair, text, name in parts if pair is not None
     )
 
 

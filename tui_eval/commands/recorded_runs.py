@@ -31,6 +31,7 @@ from tui_eval.engine.selection import is_id
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
+from tui_eval.guard.figures import usd
 from tui_eval.guard.text import clip, visible
 from tui_eval.model import Attempt, Trace
 from tui_eval.reports import console_table
@@ -317,7 +318,7 @@ def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int
     try:
         folder = find_run(reference)
         planned = asyncio.run(plan_naming(folder, judge, trust))
-        price = "" if planned.cost is None or planned.free else f", about ${planned.cost:.4f}"
+        price = "" if planned.cost is None or planned.free else f", about {usd(planned.cost)}"
         warn(f"asking {visible(planned.judge)} {counted(planned.questions, 'question')}{price}")
         found = asyncio.run(name_failures(folder, judge, trust))
     except (StoreError, NothingToRun, ConfigError) as error:
@@ -409,7 +410,7 @@ def _cells(run: RunSummary, wide: bool) -> list[str]:
         if run.unread
         else [f"{run.passed:,}/{run.total:,}", f"{run.failed:,}", f"{run.errors:,}"]
     )
-    return [run.id, *more, *counts, "" if run.cost is None else f"${run.cost:,.4f}", what]
+    return [run.id, *more, *counts, "" if run.cost is None else usd(run.cost), what]
 
 
 def _cut(line: str, width: int) -> str:

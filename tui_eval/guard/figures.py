@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from decimal import Decimal
 from typing import Any, TypeGuard
 
 import msgspec
@@ -55,6 +56,19 @@ def amount(value: Any, name: str) -> float | None:
         return float(value)
     tell(name, value, "a number from 0 to 2^63 - 1")
     return None
+
+
+def usd(dollars: float, sign: str = "$") -> str:
+    """Money for people, in four digits; what there is of it that four digits would call nothing is `<$0.0001`. Without
+    a sign it is a figure that programs read, too."""
+    if 0 < dollars < 0.00005:
+        return f"<{sign}0.0001"
+    return f"{sign}{dollars:,.4f}" if sign else f"{dollars:.4f}"
+
+
+def usd_in_full(dollars: float, sign: str = "$") -> str:
+    """Money that is compared with other: as `usd`, but two digits of what four would call nothing."""
+    return f"{sign}{Decimal(f'{dollars:.2g}'):f}" if 0 < dollars < 0.00005 else usd(dollars, sign)
 
 
 def score(value: Any, name: str) -> float | None:

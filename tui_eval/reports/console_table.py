@@ -135,7 +135,7 @@ class RunTable:
         cells = (
             intern(visible(case.model or case.agent, newlines=False)), intern(status),
             message if len(message) > _SHORT else intern(message), "" if tokens is None else intern(f"{tokens:,}"),
-            "" if item.cost is None else intern(f"{item.cost:.4f}"), intern(f"{seconds:.2f}") if timed else "",
+            "" if item.cost is None else intern(figures.usd_in_full(item.cost, "")), intern(f"{seconds:.2f}") if timed else "",
             intern(str(tools)),
         )  # fmt: skip
         self._lines.append((_fitting(*self._named(case)), *cells))
@@ -170,7 +170,7 @@ class RunTable:
         cost = self.sums.cost
         total = (
             "Total", "", f"{self.sums.count('passed')}/{self.sums.cases} passed", "", "" if tokens is None else f"{tokens:,}",
-            "" if cost is None else f"{cost:.4f}", f"{self._seconds:.2f}", str(self._tools),
+            "" if cost is None else figures.usd_in_full(cost, ""), f"{self._seconds:.2f}", str(self._tools),
         )  # fmt: skip
         self._measure(total)
         return _grid(self._lines, total, self._widths, width)

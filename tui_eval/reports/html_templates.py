@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_eval.guard.figures import usd
 from tui_eval.guard.text import clip, visible
 from tui_eval.store.summary import judges_of, share
 
@@ -91,7 +92,7 @@ def seconds(milliseconds: float | None) -> str:
 
 def dollars(cost: float | None) -> str:
     """USD with four digits; empty where it is not known."""
-    return "" if cost is None else f"${cost:,.4f}"
+    return "" if cost is None else usd(cost)
 
 
 def minute(at: float) -> str:

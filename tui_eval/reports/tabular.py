@@ -329,7 +329,7 @@ def _totals(sums: RunSums, more: str) -> str:
     parts += [cached] if (cached := sums.cached_words) else []
     tokens = figures.total([sums.tokens], "tokens of all cases")
     parts += [f"{tokens:,} tokens"] if tokens else []
-    parts += [f"${sums.cost:,.4f}"] if sums.cost is not None else []
+    parts += [figures.usd(sums.cost)] if sums.cost is not None else []
     parts += [judges] if (judges := sums.judges_words) else []
     parts += [more] if more else []
     return f"{', '.join(parts)}." if parts else ""

@@ -228,7 +228,9 @@ class CostLimit(msgspec.Struct, omit_defaults=True):
     def reached(self) -> str:
         """That it was reached, in words; empty where it was not."""
         return (
-            "" if self.spent is None else f"the cost limit of {self.usd:g} USD is reached ({self.spent:.4f})"
+            ""
+            if self.spent is None
+            else f"the cost limit of {self.usd:g} USD is reached ({figures.usd(self.spent, '')})"
         )
 
     @property
@@ -271,7 +273,7 @@ def notes_of_parts(infos: Sequence[RunInfo]) -> list[str]:
                 if len(ended) == len(own) == len(infos)
                 else f"{len(ended):,} of {len(infos):,} parts"
             )
-            notes.append(f"the cost limit of {usd:g} USD is reached in {which} ({spent:.4f})")
+            notes.append(f"the cost limit of {usd:g} USD is reached in {which} ({figures.usd(spent, '')})")
         notes += filter(None, [*(one.reached for one in ended if len(own) == 1), _sum_of(usd, own).uncounted])
     return notes
 

@@ -149,7 +149,7 @@ def unfinished_tokens(attempts: Iterable[AttemptRow]) -> int:
 
 def unfinished_words(tokens: int, cost: float) -> str:
     """What went into such attempts, for a person; empty where nothing is known of it."""
-    more = [f"{tokens:,} more tokens" if tokens else "", f"${cost:,.4f} more" if cost else ""]
+    more = [f"{tokens:,} more tokens" if tokens else "", f"{figures.usd(cost)} more" if cost else ""]
     return f"{said} in attempts that did not end" if (said := ", ".join(filter(None, more))) else ""
 
 
@@ -369,13 +369,13 @@ def cached_of(cached: int, saved: float | None, *, of_attempts: bool = False) ->
     """`3 cached, $0.0400 saved`, with `of_attempts` `3 attempts cached`; empty where none is."""
     unit = f" attempt{'s' * (cached > 1)}" if of_attempts else ""
     words = f"{cached:,}{unit} cached" if cached else ""
-    return f"{words}, ${saved:,.4f} saved" if words and saved is not None else words
+    return f"{words}, {figures.usd(saved)} saved" if words and saved is not None else words
 
 
 def judges_of(tokens: int | None, cost: float | None, cached: int = 0, saved: float | None = None) -> str:
     """What judges took: `judges: 15,096 tokens, $0.2000, 3 cached, $0.0200 saved`; empty where nothing of it is known."""
     known = [f"{tokens:,} tokens"] if tokens else []
-    known += [f"${cost:,.4f}"] if cost is not None else []
+    known += [figures.usd(cost)] if cost is not None else []
     known += [cached_of(cached, saved)] if cached else []
     return f"judges: {', '.join(known)}" if known else ""
 

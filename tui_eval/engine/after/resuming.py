@@ -36,6 +36,7 @@ from tui_eval.engine.selection import LimitReached, SelectionError
 from tui_eval.engine.trust_given import check_given
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
+from tui_eval.guard.figures import usd
 from tui_eval.guard.masker import Masker
 from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.spelling import some_of
@@ -467,7 +468,7 @@ def _refuse_at_a_limit(
     if max_cost is not None and spent.cost >= max_cost:
         higher = float(f"{2 * max(max_cost, spent.cost):.3g}")
         raise LimitReached(
-            f"run {info.id}: its cost limit of {max_cost:g} USD is reached ({spent.cost:.4f} spent so far); to go on "
+            f"run {info.id}: its cost limit of {max_cost:g} USD is reached ({usd(spent.cost, '')} spent so far); to go on "
             f"with a higher one, for all of the run: {words} --max-cost {higher:g}",
             ReachedLimit(max_cost, spent.cost, higher),
         )

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from tui_eval.guard.figures import usd
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
@@ -55,7 +56,7 @@ class FailureNames:
             self._core.tasks.soon(self._have_named(folder, total))
             return
         price = plan["cost"]
-        costs = "what it costs is not known" if price is None else f"about ${price:.4f}"
+        costs = "what it costs is not known" if price is None else f"about {usd(price)}"
         questions = f"{total} question{'s' * (total != 1)}"
 
         def answer(value: str | None) -> None:

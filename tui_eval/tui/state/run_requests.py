@@ -19,6 +19,7 @@ import msgspec
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.config.project import Config
 from tui_eval.engine.request import ReachedLimit, Recorded, RequestCell, RunRequest
+from tui_eval.guard.figures import usd
 from tui_eval.guard.text import REPLACEMENT, storable_text
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
@@ -175,8 +176,8 @@ def goes_past(limit: ReachedLimit) -> tuple[str, list[tuple[str, str, str]]]:
         question = f"The run was to end at the first attempt that does not pass, and {failed}. Go on?"
         return question, [("y", "yes", "go on without fail-fast"), no]
     more, whole = limit.higher - limit.spent, f"${limit.higher:g} for all of the run"
-    question = f"The run's cost limit of ${limit.max_cost:g} is reached: ${limit.spent:,.4f} is spent. Go on?"
-    return question, [("y", "yes", f"go on, at most ${more:,.4f} more ({whole})"), no]
+    question = f"The run's cost limit of ${limit.max_cost:g} is reached: {usd(limit.spent)} is spent. Go on?"
+    return question, [("y", "yes", f"go on, at most {usd(more)} more ({whole})"), no]
 
 
 def moved(request: RunRequest, options: Mapping[str, Any], config: Config | None, chosen: str) -> str:

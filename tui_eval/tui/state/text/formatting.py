@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tui_eval.guard.figures import usd
 from tui_eval.model import Usage
 
 GLYPHS: dict[str, str] = {
@@ -136,8 +137,8 @@ def count(number: int | None) -> str:
 
 
 def cost(dollars: float | None) -> str:
-    """USD with four digits; empty for None."""
-    return "" if dollars is None else f"${dollars:,.4f}"
+    """USD with four digits (`usd`); empty for None."""
+    return "" if dollars is None else usd(dollars)
 
 
 def about(dollars: float) -> str:

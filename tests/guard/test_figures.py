@@ -1,0 +1,25 @@
+"""Money for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from tui_eval.guard.figures import usd, usd_in_full
+
+
+@pytest.mark.parametrize(
+    ("dollars", "said", "in_full"),
+    [
+        (0.0, "$0.0000", "$0.0000"),
+        (1234.5, "$1,234.5000", "$1,234.5000"),
+        (0.00005, "$0.0001", "$0.0001"),
+        (0.0000492, "<$0.0001", "$0.000049"),
+        (1.23e-6, "<$0.0001", "$0.0000012"),
+        (5e-12, "<$0.0001", "$0.000000000005"),
+    ],
+)
+def test_what_cost_little_is_not_shown_as_having_cost_nothing(
+    dollars: float, said: str, in_full: str
+) -> None:
+    assert (usd(dollars), usd_in_full(dollars)) == (said, in_full)
+    assert usd_in_full(dollars, "") == in_full.replace("$", "").replace(",", "")
