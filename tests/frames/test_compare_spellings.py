@@ -43,6 +43,9 @@ def equal(kind: str, expected: Any, actual: Any) -> bool | None:
         ("INTERVAL", "1 year 10 days", "P1Y5D", True),
         ("INTERVAL", "1 year", "P1Y", True),
         ("INTERVAL", "400 days", "P1Y36D", False),
+        ("INTERVAL", "360 days", "P1Y", False),
+        ("INTERVAL", "365 days", "P1Y", True),
+        ("INTERVAL", "360 days", "P360D", True),
         ("INTERVAL", "3 days", "3 days", True),
         ("INTERVAL", "3 days", "P4D", False),
         ("INTERVAL", "3 days", "three days", False),
@@ -74,6 +77,7 @@ def equal(kind: str, expected: Any, actual: Any) -> bool | None:
         ("JSON", '"5"', "5", True),
         ("JSON", None, None, True),
         ("JSON", None, "", False),
+        ("JSON", None, "null", False),  # a text, or JSON's null: a driver makes nothing of SQL's
         ("VARCHAR", '"x"', "x", False),
         # Bytes come as DuckDB writes them, and from nao's server as the text that they are.
         ("BLOB", "M\\xC3\\xBCller O\\x27Neil", "Müller O'Neil", True),
@@ -82,6 +86,36 @@ def equal(kind: str, expected: Any, actual: Any) -> bool | None:
         ("BLOB", "M\\xC3\\xBCller", "Muller", False),
         ("BLOB", "ab", "ab", True),
         ("VARCHAR", "M\\xC3\\xBCller", "Müller", False),
+        # PostgreSQL's bytes, of which nao's server sends what is no text as marks.
+        ("BYTEA", "\\x4dc3bc6c6c6572", "Müller", True),
+        ("BYTEA", "\\x4dc3bc6c6c6572", "\\x4dc3bc6c6c6572", True),
+        ("BYTEA", "\\x01ff", "\x01\ufffd", True),
+        ("BYTEA", "\\x4dc3bc6c6c6572", "Muller", False),
+        ("BYTEA", "\\x", "", True),
+        # What lists and objects hold, as nao's server sends it.
+        ("INTERVAL[]", "[1 day]", ["P1D"], True),
+        ("INTERVAL[]", "[1 day, '01:00:00']", ["P1D", "PT1H"], True),
+        ("INTERVAL[]", "[1 day]", ["P2D"], False),
+        (
+            "STRUCT(i INTERVAL, t TIME)",
+            "{'i': 1 day 02:00:00, 't': '10:00:00'}",
+            {"i": "P1DT2H", "t": "10:00:00"},
+            True,
+        ),
+        (
+            "STRUCT(i INTERVAL, t TIME)",
+            "{'i': 1 day 02:00:00, 't': '10:00:00'}",
+            {"i": "P1DT2H", "t": "10:00:01"},
+            False,
+        ),
+        ("DOUBLE[]", "[nan, 1.5]", [None, 1.5], True),
+        ("DOUBLE[]", "[inf, 1.5]", [None, 1.5], True),
+        ("DOUBLE[]", "[-inf, 1.5]", [float("inf"), 1.5], False),
+        ("DOUBLE[]", "[nan, 1.5]", [0.0, 1.5], False),
+        ("STRUCT(nan DOUBLE)", "{'nan': nan}", {"nan": None}, True),
+        ("JSON[]", '[{"a":1}, "x y"]', ['{"a":1}', '"x y"'], True),
+        ("JSON[]", '[{"a":1}]', ['{"a":2}'], False),
+        ("JSON[]", '["a b", "c"]', ["a b", "c"], True),
     ],
 )
 def test_values_of_a_type_are_equal_however_they_are_written(

@@ -14,6 +14,7 @@ from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import FLOAT_NOISE, ColumnPair, divided, no_keys
 from tui_eval.frames.typed_columns import ReadColumn, from_cells, text_series
 from tui_eval.frames.value_texts import (
+    BYTES_TYPES,
     JSON_TYPES,
     canonical,
     duck_text,
@@ -21,9 +22,9 @@ from tui_eval.frames.value_texts import (
     instant,
     intervals,
     json_scalars,
-    json_text,
+    json_texts,
     moment,
-    nested_text,
+    nested_texts,
     texts_of_bytes,
 )
 
@@ -532,14 +533,14 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
         return ColumnPair(name, expected, actual, series_of(expected), text_series(readings))
     if expected.type_name.upper() in JSON_TYPES and expected.kind == "text":
         if any(isinstance(c, list | dict) for c in actual.cells):
-            sides = [[json_text(cell) for cell in side.cells] for side in (expected, actual)]
+            sides = json_texts(list(expected.cells), list(actual.cells))
         else:
             sides = json_scalars(series_of(expected).to_list(), canonical_texts(actual).to_list())
         return ColumnPair(name, expected, actual, text_series(sides[0]), text_series(sides[1]))
     if expected.kind == "text" and actual.kind == "text":
-        if expected.type_name.upper() == "BLOB":
+        if expected.type_name.upper() in BYTES_TYPES:
             wanted = series_of(expected)
-            texts = texts_of_bytes(wanted.to_list(), series_of(actual).to_list())
+            texts = texts_of_bytes(wanted.to_list(), series_of(actual).to_list(), expected.type_name)
             return ColumnPair(name, expected, actual, wanted, text_series(texts))
         return _texts(name, expected, actual)
     if expected.kind == "nested" and expected.typed:
@@ -547,12 +548,9 @@ def pair(name: str, expected: ReadColumn, actual: ReadColumn, settings: Comparis
         if expected.type_name.upper() == "INTERVAL":
             texts = [None if cell is None else duck_text(cell) for cell in given]
             wanted, found = intervals(series_of(expected).to_list(), texts)
-            return ColumnPair(name, expected, actual, text_series(wanted), text_series(found))
-        wanted, found = (
-            text_series([None if cell is None else nested_text(cell, expected.type_name) for cell in side])
-            for side in (series_of(expected).to_list(), given)
-        )
-        return ColumnPair(name, expected, actual, wanted, found)
+        else:
+            wanted, found = nested_texts(series_of(expected).to_list(), list(given), expected.type_name)
+        return ColumnPair(name, expected, actual, text_series(wanted), text_series(found))
     if expected.kind == "nested" and actual.kind in ("text", "mixed"):
         found = text_series([None if cell is None else canonical(holder(cell)) for cell in actual.cells])
         return ColumnPair(name, expected, actual, canonical_texts(expected), found)

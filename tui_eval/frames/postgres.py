@@ -42,9 +42,9 @@ _AS_IT_IS = frozenset({
 """Types that arrive with their meaning; of others (uuid, interval, inet, ranges, …) the driver hands on
 the bytes of the wire, or nothing that a frame can hold; of a `time` it loses 24:00."""
 _COMPARED_AS = {
-    "interval": "INTERVAL", "json": "JSON", "jsonb": "JSON", "time without time zone": "TIME",
+    "bytea": "BYTEA", "interval": "INTERVAL", "json": "JSON", "jsonb": "JSON", "time without time zone": "TIME",
 }  # fmt: skip
-"""DuckDB's names of types that arrive as text."""
+"""DuckDB's names of types that arrive as text; it writes bytes otherwise."""
 _MEMBERS = {
     "bigint": "BIGINT", "boolean": "BOOLEAN", "character": "VARCHAR", "character varying": "VARCHAR", "date": "DATE",
     "double precision": "DOUBLE", "integer": "INTEGER", "interval": "INTERVAL", "money": "DECIMAL", "name": "VARCHAR",

@@ -106,14 +106,15 @@ _YEAR = 365
 
 
 def intervals(wanted: list[str | None], given: list[str | None]) -> tuple[list[str | None], list[str | None]]:
-    """Both sides of a column of intervals in one spelling. A year of an ISO period is nao's or DuckDB's, whichever is
-    expected."""
+    """Both sides of a column of intervals in one spelling. A year of an ISO period is nao's, or DuckDB's where that is
+    what an expected value with a year in it has: `P1Y` is no 360 days."""
     expected = [None if text is None else interval(text) or text for text in wanted]
-    known = {*expected, None}
+    known = set(expected)
+    with_years = {one for text, one in zip(wanted, expected, strict=True) if text and "year" in text}
 
     def read(text: str) -> str:
-        long = interval(text, _YEAR)
-        return long if long is not None and long in known else interval(text) or text
+        long, short = interval(text, _YEAR), interval(text)
+        return (short if long not in known and short in with_years else long) or text
 
     return expected, [None if text is None else read(text) for text in given]
 
@@ -137,16 +138,25 @@ def period(text: str) -> str:
 _BYTE = re.compile(rb"\\x([0-9A-F]{2})")
 
 
-def text_of_bytes(blob: str) -> str | None:
-    """Bytes as DuckDB writes them (`M\\xC3\\xBCller`) as the text that they are, which nao's server sends; None: they are none."""
+BYTES_TYPES = ("BLOB", "BYTEA")
+"""Types of bytes, of DuckDB and SQLite, and of PostgreSQL."""
+
+
+def text_of_bytes(blob: str, type_name: str = "BLOB") -> str | None:
+    """Bytes as DuckDB writes them (`M\\xC3\\xBCller`), or PostgreSQL (`\\x4d`), as the text that they are, which nao's server
+    sends; None: they are none. Of PostgreSQL's it sends what is no text with marks in its place."""
     with contextlib.suppress(ValueError):
+        if type_name.upper() == "BYTEA":
+            return bytes.fromhex(blob.removeprefix("\\x")).decode("utf-8", "replace")
         return _BYTE.sub(lambda found: bytes([int(found[1], 16)]), blob.encode()).decode()
     return None
 
 
-def texts_of_bytes(blobs: list[str | None], given: list[str | None]) -> list[str | None]:
+def texts_of_bytes(
+    blobs: list[str | None], given: list[str | None], type_name: str = "BLOB"
+) -> list[str | None]:
     """Texts beside a column of bytes, as these are written."""
-    written = {text_of_bytes(blob): blob for blob in blobs if blob is not None}
+    written = {text_of_bytes(blob, type_name): blob for blob in blobs if blob is not None}
     known = set(blobs)
     return [text if text is None or text in known else written.get(text, text) for text in given]
 
@@ -181,15 +191,29 @@ def json_scalars(
 
     expected = [read(text) for text in wanted]
     known = set(expected)
+    if _NULL not in wanted:
+        known.add(_NULL)
     return expected, [text if text in known else read(text) for text in given]
 
 
-def json_text(cell: Any) -> str | None:
-    """A cell of a column of type JSON, text or already read, as `canonical`; None: JSON's null."""
-    if isinstance(cell, str):
-        with contextlib.suppress(ValueError, RecursionError):
-            cell = json.loads(cell)
-    return None if cell is None else canonical(cell)
+_NULL = "null"
+"""JSON's null. It is SQL's only in that a driver may make this of it: where none is expected, this text is another
+value than no value."""
+
+
+def json_texts(wanted: list[Any], given: list[Any]) -> tuple[list[str | None], list[str | None]]:
+    """Both sides of a column of type JSON, texts or already read, as `canonical`; None: JSON's null."""
+
+    def read(cell: Any) -> str | None:
+        if isinstance(cell, str):
+            with contextlib.suppress(ValueError, RecursionError):
+                cell = json.loads(cell)
+        return None if cell is None else canonical(cell)
+
+    nulls = _NULL in wanted
+    return [read(cell) for cell in wanted], [
+        cell if cell == _NULL and not nulls else read(cell) for cell in given
+    ]
 
 
 def holder(value: Any) -> Any:
@@ -240,6 +264,8 @@ def _even(value: Any) -> Any:
     """Nested values with whole floats as integers, so that 1 and 1.0 print alike."""
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         return int(value)
+    if isinstance(value, float) and math.isnan(value):
+        return None
     if isinstance(value, Decimal):
         return _even(float(value))
     if isinstance(value, list | tuple):
@@ -255,11 +281,37 @@ _QUOTED_TEXT = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _DECIMALS = re.compile(r"(?<![\w.])(-?\d+)(?:\.0+|(\.\d*[1-9])0+)(?![\w.])")
 _ZONED = re.compile(r"\d{4,}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?[+-]\d\d(?::\d\d)?", re.ASCII)
+_INTERVAL_WITHIN = re.compile(
+    r"(?<![\w.:-])-?\d+ (?:years?|mon(?:th)?s?|days?)(?: -?\d+ (?:mon(?:th)?s?|days?))*(?: [+-]?\d+:\d\d:\d\d(?:\.\d{1,9})?)?(?!\w)"
+    r"|(?<!\d )(?<![\w.:-])-?\d\d+:\d\d:\d\d(?:\.\d{1,9})?(?![\w:])",
+    re.ASCII,
+)
 _TUPLES = str.maketrans("()", "[]")
 
 
 _COMPACT = re.compile(r",\S|\bnull\b")
 """What JSON writes otherwise than DuckDB where nothing stands in quotes."""
+
+
+_NAN = re.compile(r"(?<![\w.])nan(?![\w.])", re.IGNORECASE)
+_INFINITE = re.compile(r"(?<![\w.])-?inf(?:inity)?(?![\w.])", re.IGNORECASE)
+
+
+def nested_texts(
+    wanted: list[Any], given: list[Any], type_name: str
+) -> tuple[list[str | None], list[str | None]]:
+    """Both sides of a column of lists or objects in one spelling (`nested_text`). NaN in them is null, and infinity too
+    where the answer has none: JSON, in which nao's server sends them, has neither."""
+    sides = [
+        [None if cell is None else nested_text(cell, type_name) for cell in side] for side in (wanted, given)
+    ]
+    upper = type_name.upper()
+    if "VARCHAR" not in upper and ("DOUBLE" in upper or "FLOAT" in upper):
+        finite = not any(text and (_INFINITE.search(text) or _NAN.search(text)) for text in sides[1])
+        sides = [[None if text is None else _NAN.sub("NULL", text) for text in side] for side in sides]
+        if finite:
+            sides[0] = [None if text is None else _INFINITE.sub("NULL", text) for text in sides[0]]
+    return sides[0], sides[1]
 
 
 def nested_text(value: Any, type_name: str) -> str:
@@ -269,7 +321,16 @@ def nested_text(value: Any, type_name: str) -> str:
         '"' in value or ("VARCHAR" not in type_name.upper() and _COMPACT.search(value))
     ):  # of texts within it DuckDB's own text may look like numbers; its quotes are single ones
         value = holder(value)
+    if isinstance(value, list) and type_name.upper() == "JSON[]":  # nao's server sends the text of each
+        value = [_json_within(item) for item in value]
     return even_duck_text(duck_text(value, type_name), type_name)
+
+
+def _json_within(item: Any) -> Any:
+    if isinstance(item, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(item, parse_float=_written_out)
+    return item
 
 
 def duck_text(value: Any, type_name: str = "", top: bool = True) -> str:
@@ -306,6 +367,8 @@ def _leaf(value: Any, type_name: str) -> str:
     if isinstance(value, str):
         if kind == "TIME":
             return moment(value) or value
+        if kind == "INTERVAL":
+            return interval(value, _YEAR) or value
         known = instant(value) if kind == "DATE" or kind.startswith("TIMESTAMP") else None
         if known is None:
             return value
@@ -378,6 +441,8 @@ def _in_quotes(value: Any) -> str:
 def even_duck_text(text: str, type_name: str) -> str:
     """DuckDB's text of a nested value in one spelling: quotes only where they are needed (its versions differ in
     that), a tuple as a list, and `1.0` written `1`, `1.50` written `1.5`, unless its type holds text."""
+    if "INTERVAL" in type_name.upper():
+        text = _INTERVAL_WITHIN.sub(lambda found: interval(found[0]) or found[0], text)
     if text[:1] in ("[", "{", "("):
         parts = _QUOTED_TEXT.split(text)  # every second one stood in quotes
         text = "".join(
