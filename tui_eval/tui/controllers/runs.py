@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -64,19 +64,6 @@ class _Sent:
 
     columns: run_requests.Columns
     run_id: str = ""
-
-
-class _OneMore(NamedTuple):
-    """One more attempt of a case in its column: that of this number, beside those of a run (None: of none)."""
-
-    case: run_requests.RunAsked
-    cell: RequestCell | None
-    run: run_requests.Run | None = None
-    number: int = 1
-
-
-class _NotNow(Exception):
-    """Why one more attempt cannot be had now."""
 
 
 class RunController:
@@ -500,11 +487,12 @@ class RunController:
     def _once_more(self, pointers: Iterable[CasePointer]) -> None:
         """One more attempt of each of these cases, beside those there are; those that become the same attempt of one
         run are one run."""
-        together: dict[tuple[str, int, bool], list[_OneMore]] = {}
+        together: dict[tuple[str, int, bool], list[run_requests.OneMore]] = {}
         for pointer in pointers:
+            started = [one.columns for one in self._sent] if self.starting else []
             try:
-                one = self._one_more(pointer)
-            except _NotNow as why:
+                one = run_requests.next_attempt(self.state, pointer, started, self.known)
+            except run_requests.NotNow as why:
                 self._notices.say(str(why))
                 continue
             run_id = one.run.run_id if one.run is not None else ""
@@ -516,36 +504,6 @@ class RunController:
             request = run_requests.one_more(self.project, cases, choice, first.run, first.number, cells)
             self._as_it_ran(request, first.run)
             self.send(request, show=False, aside=True)
-
-    def _one_more(self, pointer: CasePointer) -> _OneMore:
-        """What one more attempt of a case is; raises `_NotNow`, which says why, where it cannot be had now."""
-        group, front = self.state.group, self.state.run
-        item = self.state.by_id.get(pointer.case_id)
-        key = None
-        if group is not None and (pointer.run_id is None or group.find_run(pointer.run_id) is not None):
-            key = group.key(pointer.case_id, pointer.agent, pointer.model)
-        row = group.newest(key)[1] if group is not None and key is not None else None
-        suite = item.suite if item else row.suite if row else None
-        if suite is None:
-            raise _NotNow("no such case here")
-        if row is not None:  # beside those there are: in their column, whatever was chosen last
-            pointer = CasePointer(row.case_id, row.agent, row.model, pointer.run_id)
-        case, cell = run_requests.RunAsked(pointer.case_id, suite), run_requests.cell(self.state, pointer)
-        column = (cell.agent, cell.model or "") if cell is not None else ("", "")
-        for one in self._sent if self.starting else ():
-            if run_requests.meet([column], one.columns.get(pointer.case_id, ())):
-                raise _NotNow("a run of it is being started")
-        if group is not None and key is not None and row is not None and front is not None:
-            placed = group.attempts(key)
-            if why := group.why_no_more(key):
-                raise _NotNow(why)
-            run = self._known(group.first_with([key]))
-            return _OneMore(case, cell, run, 1 + max((one.row.attempt for one in placed), default=0))
-        if pointer.run_id:
-            run = self.known(pointer.run_id, self.state.run_folder(pointer.run_id), {})
-            last = item.last_of(pointer.agent, pointer.model) if item else None
-            return _OneMore(case, cell, run, 1 + (last.attempts if last else 0))
-        return _OneMore(case, cell)
 
     def belongs(self, request: RunRequest, entries: Sequence[CaseRow]) -> str | None:
         """The run in front, where these cases are some of its and would be asked of the same agents: the

@@ -7,7 +7,7 @@ attempt is named by its run's folder, so that a run from elsewhere is as good as
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import inf
@@ -227,6 +227,61 @@ def one_attempt(project: Project, case: RunAsked, cell: RequestCell | None) -> R
     if cell is not None:
         request.cells = [cell]
     return request
+
+
+class OneMore(NamedTuple):
+    """One more attempt of a case in its column: that of this number, beside those of a run (None: of none)."""
+
+    case: RunAsked
+    cell: RequestCell | None
+    run: Run | None = None
+    number: int = 1
+
+
+class NotNow(Exception):
+    """Why one more attempt cannot be had now."""
+
+
+def next_attempt(
+    state: AppState,
+    pointer: CasePointer,
+    started: Iterable[Columns],
+    known: Callable[[str, Path, dict[str, Any]], Run],
+) -> OneMore:
+    """What one more attempt of a case is. `started` are the columns of runs that have been asked for and not been seen
+    yet; `known` is a run as requests know it, by its id, folder and options.
+
+    Raises:
+        NotNow: it cannot be had now, and why.
+    """
+    group, front = state.group, state.run
+    item = state.by_id.get(pointer.case_id)
+    key = None
+    if group is not None and (pointer.run_id is None or group.find_run(pointer.run_id) is not None):
+        key = group.key(pointer.case_id, pointer.agent, pointer.model)
+    row = group.newest(key)[1] if group is not None and key is not None else None
+    suite = item.suite if item else row.suite if row else None
+    if suite is None:
+        raise NotNow("no such case here")
+    if row is not None:  # beside those there are: in their column, whatever was chosen last
+        pointer = CasePointer(row.case_id, row.agent, row.model, pointer.run_id)
+    case, own = RunAsked(pointer.case_id, suite), cell(state, pointer)
+    column = (own.agent, own.model or "") if own is not None else ("", "")
+    for columns in started:
+        if meet([column], columns.get(pointer.case_id, ())):
+            raise NotNow("a run of it is being started")
+    if group is not None and key is not None and row is not None and front is not None:
+        placed = group.attempts(key)
+        if why := group.why_no_more(key):
+            raise NotNow(why)
+        first = group.first_with([key])
+        run = known(first.info.id, first.folder, first.info.options) if first is not None else None
+        return OneMore(case, own, run, 1 + max((one.row.attempt for one in placed), default=0))
+    if pointer.run_id:
+        run = known(pointer.run_id, state.run_folder(pointer.run_id), {})
+        last = item.last_of(pointer.agent, pointer.model) if item else None
+        return OneMore(case, own, run, 1 + (last.attempts if last else 0))
+    return OneMore(case, own)
 
 
 def one_more(
