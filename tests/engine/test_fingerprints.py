@@ -484,7 +484,7 @@ def test_what_javascript_and_ruby_load_by_a_name_from_their_own_folder_is_a_part
     case = Case("s::a", "a", "s", "promptfoo", turns=[Turn("hello")], assertions=named)
     job = Job(case, "own", None, spec, 1, 1, "documented", tmp_path, 60.0, {}, None, None)
     marks = Fingerprints(config, Trust(granted=True))
-    before, of_case = marks.agent(spec), marks.case_files(job)
+    before, of_case = marks.agent(spec), marks.files_of(job)[0]
     assert edited in of_case and "lib/other.js" not in of_case
     (tmp_path / edited).write_text("more")
     assert marks.agent_now(spec) != before
@@ -605,7 +605,7 @@ def test_what_the_python_of_an_assertion_imports_is_a_file_of_its_case(tmp_path:
         held=case, agent="a", model=None, spec=None, attempts=1, required=1, compat="documented", base=tmp_path,
         timeout=1.0, comparison={}, database=None, judge=None,
     )  # fmt: skip
-    assert set(Fingerprints(Config(root=tmp_path), Trust(granted=True)).case_files(job)) == {
+    assert set(Fingerprints(Config(root=tmp_path), Trust(granted=True)).files_of(job)[0]) == {
         "check.py", str(Path("rules", "length.py")),
     }  # fmt: skip
 
@@ -661,7 +661,7 @@ def test_the_files_that_make_a_question_are_told_from_those_that_judge(tmp_path:
         held=case, agent="a", model=None, spec=None, attempts=1, required=1, compat="documented", base=tmp_path,
         timeout=1.0, comparison={}, database=None, judge=None,
     )  # fmt: skip
-    assert "ask.py" in Fingerprints(Config(root=tmp_path), Trust(granted=True)).case_files(job)
+    assert "ask.py" in Fingerprints(Config(root=tmp_path), Trust(granted=True)).files_of(job)[0]
 
 
 PROVIDED = Case(

@@ -127,4 +127,4 @@ async def test_a_network_that_a_case_names_by_its_file_is_asked_anew_when_it_is_
         held=case, agent="a", model=None, spec=spec, attempts=1, required=1, compat="documented", base=folder,
         timeout=1.0, comparison={}, database=None, judge=None,
     )  # fmt: skip
-    assert file in Fingerprints(Config(root=folder), Trust(granted=True)).case_files(job)
+    assert file in Fingerprints(Config(root=folder), Trust(granted=True)).files_of(job)[0]

@@ -103,9 +103,7 @@ def test_trust_is_remembered_for_exactly_the_folder_and_what_was_listed(tmp_path
         with pytest.raises(NeedsTrust):
             trust.require(what)
     trust_store.trust_for(tmp_path / "x", given=True).require("run anything")
-    trust_store.revoke(tmp_path)
-    trust_store.revoke(tmp_path)
-    assert list(trust_store.agreements()) == [str(tmp_path / "other")]
+    assert set(trust_store.agreements()) == {str(tmp_path), str(tmp_path / "other")}
     assert stat.S_IMODE((state / "trusted.json").stat().st_mode) == 0o600
     assert [file.name for file in state.iterdir()] == ["trusted.json"]
 

@@ -328,7 +328,7 @@ class VerdictSettings:
         return {"": self._prices} if any(map(_asks_the_cost, case.asserted)) else {}
 
     def _database(self, name: str | None) -> str:
-        """Which database a name stands for; what is in its files is in `Fingerprints.case_files`."""
+        """Which database a name stands for; what is in its files is in `Fingerprints.files_of`."""
         if name not in self._databases:
             self._databases[name] = self._marks.connection(name)
         return self._databases[name]

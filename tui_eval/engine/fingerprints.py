@@ -237,14 +237,10 @@ class Fingerprints:
             return True
         return self._asking().covers(f"read {from_root(path, self.root)}")
 
-    def case_files(self, job: Job) -> dict[str, str]:
-        """Hashes of the files that a case names in its assertions, variables and options, and that the settings of its
-        suite name, with the code beside them, and of its databases, by their paths from the root."""
-        return self.files_of(job)[0]
-
     def files_of(self, job: Job) -> tuple[dict[str, str], str]:
-        """As `case_files`, and a hash of all that names them: as long as it is the same, one that is missing among them
-        is gone. Empty where nothing names any."""
+        """Hashes of the files that a case names in its assertions, variables and options, and that the settings of its
+        suite name, with the code beside them, and of its databases, by their paths from the root; and a hash of all that
+        names them: as long as it is the same, one that is missing among them is gone. Empty where nothing names any."""
         found: dict[str, str] = {}
         of_suite, named = self._named_in_settings(job)
         texts = set(named)

@@ -61,17 +61,6 @@ def grant(folder: Path, whats: Iterable[str]) -> None:
     _write({**known, _name(folder): known.get(_name(folder), frozenset()).union(whats)})
 
 
-def revoke(folder: Path) -> None:
-    """Forget what was agreed to for this folder; nothing happens where there is none.
-
-    Raises:
-        OSError: the state folder cannot be written.
-    """
-    known = agreements()
-    if known.pop(_name(folder), None) is not None:
-        _write(known)
-
-
 def _name(folder: Path) -> str:
     return str(folder.resolve())
 

@@ -218,11 +218,6 @@ def unread_remembered(problems: Iterable[Problem]) -> dict[str, Any]:
     return {UNREAD: len(errors), PROBLEMS: listed}
 
 
-def unread_kept(info: RunInfo) -> dict[str, Any]:
-    """What a run made of this one (merged, judged again) has to remember of it."""
-    return {name: info.provenance[name] for name in (UNREAD, PROBLEMS) if name in info.provenance}
-
-
 def unread_with(info: RunInfo, problems: Iterable[Problem]) -> dict[str, Any]:
     """What a run that goes on, or is judged again, has to remember: the errors of then, and those met now."""
     return unread_of_parts([info, msgspec.structs.replace(info, provenance=unread_remembered(problems))])

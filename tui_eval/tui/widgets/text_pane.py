@@ -330,7 +330,6 @@ class TextPane(BlockPane):
     def __init__(self, *, name: str | None = None, empty: str = "") -> None:
         super().__init__(name=name, empty=empty)
         self._query: re.Pattern[str] | None = None
-        self.query_text = ""
         self._hits: list[BlockHit] | None = None
         self._hit = -1
         self._search_number = 0
@@ -358,7 +357,7 @@ class TextPane(BlockPane):
             How many places there are (0: nothing is marked); `SEARCHING` where that is found out in a thread,
             after which `Searched` is sent.
         """
-        self._query, self.query_text = pattern(query) if query else None, query
+        self._query = pattern(query) if query else None
         if self._search(self.cursor):
             return SEARCHING
         self._to_first()

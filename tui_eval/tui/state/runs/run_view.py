@@ -50,7 +50,6 @@ class LivePiece(msgspec.Struct):
     call_id: str
     at: float
     """When its first row was written, seconds since the epoch."""
-    last_at: float = 0.0
 
 
 class LiveAttempt(msgspec.Struct):
@@ -217,10 +216,9 @@ class RunView:
                 and last.agent == row.agent
             ):
                 last.text += row.text
-                last.last_at = row.at
             else:
                 live.pieces.append(
-                    LivePiece(row.seq, row.kind, row.agent, row.text, row.name, row.call_id, row.at, row.at)
+                    LivePiece(row.seq, row.kind, row.agent, row.text, row.name, row.call_id, row.at)
                 )
             if row.kind in TEXT_KINDS:
                 live.characters += len(row.text)
