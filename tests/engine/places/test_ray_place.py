@@ -32,8 +32,8 @@ from tui_eval.engine.places.chosen_place import what_runs_here
 from tui_eval.engine.places.here import Here
 from tui_eval.engine.places.ray_driver import NoCluster
 from tui_eval.engine.places.ray_place import RayPlace
-from tui_eval.engine.places.ray_worker import EventLog, FarContext, OwnFiles, RayWorker, WorkerStart
-from tui_eval.engine.places.sent_project import check_size, packed_project
+from tui_eval.engine.places.ray_worker import EventLog, FarContext, RayWorker, WorkerStart
+from tui_eval.engine.places.sent_project import OwnFiles, check_size, packed_project
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.guard.masker import Masker
@@ -216,7 +216,7 @@ def test_a_worker_waits_until_the_files_that_are_unpacked_anew_are_whole(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
-    monkeypatch.setattr(ray_worker.time, "sleep", waits)
+    monkeypatch.setattr(sent_project.time, "sleep", waits)
     files = OwnFiles("run")
     _, own = files.take()
     assert len(tries) == 3 and (own / "a.txt").read_text() == "one"
@@ -224,7 +224,7 @@ def test_a_worker_waits_until_the_files_that_are_unpacked_anew_are_whole(
 
 
 def test_files_that_never_become_whole_are_no_worker(unpacked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_worker, "_PATIENCE", 0.0)
+    monkeypatch.setattr(sent_project, "_PATIENCE", 0.0)
     (unpacked / "a.txt").unlink()
     with pytest.raises(OSError, match="not whole"):
         OwnFiles("run").take()

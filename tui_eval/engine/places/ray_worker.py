@@ -6,9 +6,7 @@ an argument of a method, which Ray keeps nowhere (that of a constructor it does)
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import gc
-import hashlib
 import os
 import pickle
 import platform
@@ -16,12 +14,12 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -31,7 +29,8 @@ from tui_eval.config.config_values import variables_in
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.attempt.attempt import execute
 from tui_eval.engine.needed_first import import_first
-from tui_eval.engine.places.ray_messages import MANIFEST, LoggedEvent, SentFolder, batch_of
+from tui_eval.engine.places.ray_messages import LoggedEvent, batch_of
+from tui_eval.engine.places.sent_project import OwnFiles, moved, moved_text
 from tui_eval.engine.plan import Job
 from tui_eval.engine.row_order import HandedOn, Memory, hands_on
 from tui_eval.engine.run_context import RunContext
@@ -101,7 +100,7 @@ def sent_environment(
     if folders := environ.get(_PYTHONPATH):
         root = str(config.root)
         below = [os.path.abspath(one) for one in folders.split(os.pathsep) if one]
-        kept = [one for one in below if _PYTHONPATH in named or _text(one, root, "") is not one]
+        kept = [one for one in below if _PYTHONPATH in named or moved_text(one, root, "") is not one]
         sent.pop(_PYTHONPATH, None)
         if kept:
             sent[_PYTHONPATH] = os.pathsep.join(kept)
@@ -356,114 +355,6 @@ def _has_project(given: WorkerStart) -> bool:
             return True
 
 
-_OWN = "tui-eval-"
-_PATIENCE = 30.0
-"""Seconds for the project's files to be whole, while Ray unpacks them anew."""
-
-
-class OwnFiles:
-    """The project's files in a folder that Ray does not know, beside the one it unpacks them to, and shared by a run's
-    workers on a machine. Ray's own is not safe: of several nodes on one machine each that comes takes it away and
-    unpacks it anew. It goes with its last worker; what killed ones leave goes with the next that begins. Blocking."""
-
-    def __init__(self, run_id: str) -> None:
-        self._run_id = run_id
-        self._held = -1
-
-    def take(self) -> tuple[Path, Path]:
-        """Go there; Ray's folder, and this one.
-
-        Raises:
-            OSError: they do not become whole.
-        """
-        ends = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                given = _given_folder()
-                name = hashlib.sha256(f"{self._run_id}\n{given.name}".encode()).hexdigest()[:16]
-                self._folder = given.parent / f"{_OWN}{name}"
-                if not self._folder.is_dir():
-                    with _locked(given, fcntl.LOCK_EX):  # one copies, the others wait for that
-                        if not self._folder.is_dir():
-                            self._copy(given)
-                self._hold()
-                os.chdir(self._folder)
-                break
-            except OSError:
-                if time.monotonic() > ends:
-                    raise
-                time.sleep(0.1)
-        for other in given.parent.glob(f"{_OWN}*"):
-            if other != self._folder:
-                _remove_unheld(other)
-        return given, self._folder
-
-    def there(self) -> bool:
-        """Whether they are still where they were."""
-        with suppress(OSError):
-            return os.path.samestat(os.stat(self._folder), os.fstat(self._held))
-        return False
-
-    def leave(self) -> None:
-        """Have done with them."""
-        if self._held >= 0:
-            os.close(self._held)
-            self._held = -1
-            _remove_unheld(self._folder)
-
-    def _copy(self, given: Path) -> None:
-        part = Path(tempfile.mkdtemp(prefix=f"{_OWN}part-", dir=given.parent))
-        with _locked(part, fcntl.LOCK_SH):
-            try:
-                # Ray's workers may import from there, which leaves more than was sent.
-                shutil.copytree(given, part, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-                sent = msgspec.json.decode((part / MANIFEST).read_bytes(), type=SentFolder)
-                if any((part / name).stat().st_size != size for name, size in sent.sizes.items()):
-                    raise OSError("some are not yet there")
-                (part / MANIFEST).unlink()
-                sent.complete(part)
-                part.rename(self._folder)
-            except (OSError, msgspec.DecodeError) as error:
-                shutil.rmtree(part, ignore_errors=True)
-                if not self._folder.is_dir():  # else another worker was first
-                    raise OSError(f"the project's files are not whole in {given}: {error}") from None
-
-    def _hold(self) -> None:
-        held = os.open(self._folder, os.O_RDONLY)
-        try:
-            fcntl.flock(held, fcntl.LOCK_SH)
-            if not os.path.samestat(os.stat(self._folder), os.fstat(held)):
-                raise OSError("taken away meanwhile")
-        except OSError:
-            os.close(held)
-            raise
-        self._held = held
-
-
-def _given_folder() -> Path:
-    """Where Ray has unpacked what was sent: the folder that it starts workers in, by its name where it has been taken
-    away since."""
-    with suppress(FileNotFoundError):
-        return Path.cwd()
-    return Path(os.environ.get("PYTHONPATH", "").partition(os.pathsep)[0])
-
-
-@contextmanager
-def _locked(folder: Path, how: int) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, how)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _remove_unheld(folder: Path) -> None:
-    """Take a folder of workers away, unless one is there."""
-    with suppress(OSError), _locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 class _TrustOfHome(Trust):
     """What a person agreed to, where the project stood in the folder `home` and now stands in `own`."""
 
@@ -665,45 +556,3 @@ class RayWorker:
         home, own = (encode_json(root)[1:-1] for root in self._roots)
         body = encode_json(attempt)
         return msgspec.json.decode(body.replace(own, home), type=Attempt) if own in body else attempt
-
-
-T = TypeVar("T")
-
-
-def moved(value: T, old: str, new: str) -> T:
-    """The value with paths of and below the folder `old` as ones of `new`: those that are paths, and texts that begin
-    as one. Nothing else of a text is looked at: what is said to an agent stays."""
-    return _moved(value, old, new)
-
-
-def _moved(value: Any, old: str, new: str) -> Any:
-    match value:
-        case str():
-            return _text(value, old, new)
-        case Path():
-            text = str(value)
-            changed = _text(text, old, new)
-            return value if changed is text else Path(changed)
-        case dict():
-            return {_moved(key, old, new): _moved(item, old, new) for key, item in value.items()}
-        case list():
-            return [_moved(item, old, new) for item in value]
-        case tuple():
-            return tuple(_moved(item, old, new) for item in value)
-        case msgspec.Struct():
-            changes = {}
-            for name in value.__struct_fields__:
-                item = getattr(value, name)
-                if (changed := _moved(item, old, new)) is not item:
-                    changes[name] = changed
-            return msgspec.structs.replace(value, **changes) if changes else value
-        case _:
-            return value
-
-
-def _text(text: str, old: str, new: str) -> str:
-    scheme = "file://" if text.startswith("file://") else ""
-    if not text.startswith(old, len(scheme)):
-        return text
-    rest = text[len(scheme) + len(old) :]
-    return f"{scheme}{new}{rest}" if not rest or rest[0] in "/:" else text
