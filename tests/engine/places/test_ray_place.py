@@ -1239,7 +1239,7 @@ async def test_a_file_that_was_left_out_is_the_error_and_stands_in_the_runs_note
     ],
 )
 def test_which_errors_are_about_a_file(error: str, file: str, names: bool) -> None:
-    assert ray_place.is_about(error, file) is names
+    assert sent_project.is_about(error, file) is names
 
 
 @pytest.mark.parametrize("where_it_stands", ["odd.py", "below/keys.py"])

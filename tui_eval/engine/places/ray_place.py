@@ -11,7 +11,7 @@ import pickle
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from tui_eval.engine.places.chosen_place import what_runs_here
 from tui_eval.engine.places.here import Here
 from tui_eval.engine.places.ray_driver import why_ended
 from tui_eval.engine.places.ray_messages import LoggedEvent, events_of
-from tui_eval.engine.places.sent_project import packed_project
+from tui_eval.engine.places.sent_project import explained, packed_project
 from tui_eval.engine.schedule import within_open_files
 from tui_eval.extras import adding
 from tui_eval.guard import private
@@ -262,7 +262,7 @@ class RayPlace:
                 self._environment.say_once(f"ray: {what} run on this machine")
             async with self._room:
                 return await self._here.attempt(ticket, ends, left)
-        made = _explained(await self._far(ticket, ends, left), self.left_out)
+        made = explained(await self._far(ticket, ends, left), self.left_out)
         job, attempt = ticket.job, made.attempt
         key = job.case.case_id, job.agent, job.model, ticket.number
         self._environment.memory.remember(job.case, job.agent, job.model, self._said.pop(key, attempt))
@@ -586,26 +586,6 @@ def _head(silent: float) -> str:
 def _begun_at_loss(count: int) -> str:
     said = f"{_count(count, 'attempt')} {'was' if count == 1 else 'were'} under way when the cluster was lost"
     return f"{said} and {'begins' if count == 1 else 'begin'} anew when the run goes on, {_UNKNOWN_COST}"
-
-
-def _explained(made: Made, left_out: Sequence[str]) -> Made:
-    """Of an error that names a file which is not there since it was not sent, that first: here it exists."""
-    attempt = made.attempt
-    error = attempt.error or ""
-    missing = next((name for name in left_out if is_about(error, name)), None) if error else None
-    if missing is None:
-        return made
-    why = f"{missing} was not sent to the cluster: a secret stands in it"
-    attempt = msgspec.structs.replace(attempt, error=f"{why} ({error})", message=f"{why} ({attempt.message})")
-    return Made(attempt)
-
-
-def is_about(error: str, file: str) -> bool:
-    """Whether an error is about a file, or the module that it is."""
-    if re.search(rf"(?<![\w.-]){re.escape(Path(file).name)}(?![\w-])", error):
-        return True
-    module = re.search(r"No module named '(?:[\w.]+\.)?(\w+)'", error)
-    return module is not None and file.endswith(".py") and Path(file).stem == module[1]
 
 
 def _no_worker(node: str, why: str) -> str:

@@ -12,7 +12,7 @@ import tempfile
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ import msgspec
 from tui_eval.config.config_schema import CONFIG_NAME
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine.fingerprints import Fingerprints
+from tui_eval.engine.places.attempt_place import Made
 from tui_eval.engine.places.ray_messages import MANIFEST, SentFolder, text_of
 from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import Trust
@@ -344,3 +345,23 @@ def moved_text(text: str, old: str, new: str) -> str:
         return text
     rest = text[len(scheme) + len(old) :]
     return f"{scheme}{new}{rest}" if not rest or rest[0] in "/:" else text
+
+
+def explained(made: Made, left_out: Sequence[str]) -> Made:
+    """Of an error that names a file which is not there since it was not sent, that first: here it exists."""
+    attempt = made.attempt
+    error = attempt.error or ""
+    missing = next((name for name in left_out if is_about(error, name)), None) if error else None
+    if missing is None:
+        return made
+    why = f"{missing} was not sent to the cluster: a secret stands in it"
+    attempt = msgspec.structs.replace(attempt, error=f"{why} ({error})", message=f"{why} ({attempt.message})")
+    return Made(attempt)
+
+
+def is_about(error: str, file: str) -> bool:
+    """Whether an error is about a file, or the module that it is."""
+    if re.search(rf"(?<![\w.-]){re.escape(Path(file).name)}(?![\w-])", error):
+        return True
+    module = re.search(r"No module named '(?:[\w.]+\.)?(\w+)'", error)
+    return module is not None and file.endswith(".py") and Path(file).stem == module[1]
