@@ -230,6 +230,26 @@ def test_the_tokens_of_a_turn_without_text_are_in_a_results_file_too(
 
 
 @pytest.mark.parametrize("name", ["r.json", "r.promptfoo.json"])
+def test_a_results_file_has_what_scripts_and_perplexity_judged_by(cli: Cli, project: Path, name: str) -> None:
+    """A script that found an error in the raw answer found none there, and what had failed passed."""
+    (project / "suite.yaml").unlink()
+    (project / "promptfooconfig.yaml").write_text(
+        "providers: ['file://p.py']\nprompts: ['{{q}}']\ntests:\n"
+        "- {vars: {q: a}, assert: [{type: javascript, value: '!(context.providerResponse.raw || {}).error'}]}\n"
+        "- {vars: {q: b}, assert: [{type: perplexity, threshold: 1.5}]}\n"
+    )
+    (project / "p.py").write_text(
+        "def call_api(prompt, options, context):\n"
+        "    return {'output': prompt, 'raw': {'error': 'x'}, 'logProbs': [-0.5, -0.5]}\n"
+    )
+    assert cli("run", ".", "--trust", "-o", name).code == 1
+    from_elsewhere(name)
+    assert cli("rescore", name, "--trust", "-o", "again.json").code == 1
+    rows = json.loads(Path("again.json").read_text())["results"]
+    assert [row["outcome"] for row in rows] == ["failed", "failed"], [row["message"] for row in rows]
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.promptfoo.json"])
 def test_figures_that_only_some_replies_have_in_their_metadata_are_summed_in_a_results_file_too(
     cli: Cli, project: Path, name: str
 ) -> None:

@@ -519,8 +519,11 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     elif "unanswered" not in details and (before := attempt.before_transforms) is not None:
         details["answer"] = {"text": before.text, "output": before.output}
     told = said_tokens(attempt.transcript)
+    scripts = any(one.type.removeprefix("not-") in _SCRIPTS for one in attempt.verdicts)
     reported = [
-        {"turn": one.turn, **more} for one in attempt.replies if (more := _reported(one, told.get(one.turn)))
+        {"turn": one.turn, **more}
+        for one in attempt.replies
+        if (more := _reported(one, told.get(one.turn), scripts))
     ]
     if reported:
         details["reported"] = reported
@@ -562,10 +565,14 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     }
 
 
-def _reported(reply: Reply, told: Usage | None) -> dict[str, Any]:
+_SCRIPTS = frozenset({"javascript", "python", "ruby", "webhook"})
+"""Types that are told the answer as it was received (`context.providerResponse.raw`)."""
+
+
+def _reported(reply: Reply, told: Usage | None, scripts: bool) -> dict[str, Any]:
     """What an answer carried, by which it is judged again; sly_data stays where it was received. `told`: its tokens in
-    the transcript, which has none of an answer without text."""
-    parts = ("metadata", "structure", "guardrails", "finish_reason")
+    the transcript, which has none of an answer without text. `scripts`: whether scripts judge it."""
+    parts = ("metadata", "structure", "guardrails", "finish_reason", "log_probs", *(("raw",) * scripts))
     found = {part: value for part in parts if (value := getattr(reply, part))}
     if reply.usage is not None and reply.usage != told:
         found["usage"] = msgspec.to_builtins(reply.usage)

@@ -386,3 +386,12 @@ def test_what_an_answer_carried_is_judged_again(project: Path) -> None:
     said = {"metadata": {"k": 1}, "finish_reason": "stop", "guardrails": {"flagged": True}}
     assert rows[0]["details"]["reported"] == [{"turn": 1, **said}]
     assert "reported" not in rows[1]["details"]
+
+
+def test_what_scripts_and_perplexity_look_at_comes_with_promptfoo_s_file(project: Path) -> None:
+    """Without it `perplexity` was an error, and a script found no `raw` in which there was an error."""
+    given = document()
+    given["results"]["results"][0]["response"] |= {"raw": {"x": 1}, "logProbs": [-0.5], "sessionId": "s"}
+    rows = converted(given, project / "pf.json")["results"]
+    said = {"raw": {"x": 1}, "log_probs": [-0.5], "metadata": {"sessionId": "s"}}
+    assert rows[0]["details"]["reported"] == [{"turn": 1, **said}]

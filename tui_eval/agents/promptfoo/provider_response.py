@@ -44,6 +44,8 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
         reply.output = output
     if isinstance(value.get("metadata"), dict):
         reply.metadata = value["metadata"]
+    if (session := value.get("sessionId")) is not None:  # promptfoo keeps it among the metadata of the row
+        reply.metadata = {"sessionId": text_of(session), **(reply.metadata or {})}
     reply.usage = _usage(value.get("tokenUsage"))
     reply.cost = figures.amount(value.get("cost"), "cost")
     reply.latency_ms = figures.amount(value.get("latencyMs"), "latency")

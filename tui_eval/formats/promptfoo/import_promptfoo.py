@@ -36,7 +36,13 @@ _ERROR = 2
 OURS = "tuiEval"
 """The member of a result that holds what only a results file of ours could say."""
 _FILE = re.compile(r"^[^\n]*\.\w+(?::[\w.]+)?\Z")
-_CARRIED = {"metadata": "metadata", "guardrails": "guardrails", "finish_reason": "finishReason"}
+_CARRIED = {
+    "metadata": "metadata",
+    "guardrails": "guardrails",
+    "finish_reason": "finishReason",
+    "log_probs": "logProbs",
+    "raw": "raw",
+}
 """What an answer carries beside its text, by our words."""
 
 
@@ -286,7 +292,10 @@ def row_of(
     details = {"response_text": text, "output": None if isinstance(output, str) else output}
     if not text and isinstance(row.get("response"), dict) and (outcome != "error" or output == ""):
         details["empty_reply"] = "empty" if output == "" else "missing"
-    if carried := {ours: one for ours, theirs in _CARRIED.items() if (one := response.get(theirs))}:
+    carried = {ours: one for ours, theirs in _CARRIED.items() if (one := response.get(theirs))}
+    if response.get("sessionId"):  # as a provider's answer is read
+        carried["metadata"] = {"sessionId": response["sessionId"], **_mapping(carried.get("metadata"))}
+    if carried:
         details["reported"] = [{"turn": 1, **carried}]
     return {
         "name": name or f"Row #{whole(row.get('testIdx')) + 1}",

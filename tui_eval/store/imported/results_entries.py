@@ -345,11 +345,21 @@ def _replies(transcript: list[Entry], text: str, details: dict[str, Any]) -> lis
         for part in ("metadata", "structure", "guardrails"):
             setattr(reply, part, _mapping(more.get(part)) or None)
         reply.finish_reason = _text(more.get("finish_reason")) or None
+        reply.raw = more.get("raw")
+        reply.log_probs = _numbers(more.get("log_probs"))
         if reply.turn == last:
             reply.output = output
             reply.text_missing = empty == "missing" and not text and output is None
             _as_it_came(reply, details, transcript)
     return replies
+
+
+def _numbers(given: Any) -> list[float] | None:
+    """A list of numbers; None for anything else, of which none is left out: the others would stand for other tokens."""
+    if not isinstance(given, list) or not given:
+        return None
+    numbers = [float(one) for one in given if isinstance(one, int | float) and not isinstance(one, bool)]
+    return numbers if len(numbers) == len(given) else None
 
 
 def said_tokens(transcript: Sequence[Entry]) -> dict[int, Usage]:

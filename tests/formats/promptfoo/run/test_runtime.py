@@ -1076,6 +1076,26 @@ async def test_generated_tests_of_one_description_are_tests_of_their_own(tmp_pat
     }  # fmt: skip
 
 
+async def test_scripts_are_told_the_session_of_a_provider_that_is_code(tmp_path: Path) -> None:
+    """As promptfoo 0.121.20 tells them; it was missing, and what had passed there failed."""
+    root = suite(
+        tmp_path,
+        """
+        providers: ['file://provider.py']
+        prompts: ['{{q}}']
+        tests:
+          - vars: {q: a}
+            assert:
+              - {type: javascript, value: 'context.providerResponse.sessionId === "s1"'}
+              - {type: python, value: 'context["providerResponse"]["sessionId"] == "s1"'}
+        """,
+        provider_py="def call_api(prompt, options, context):\n    return {'output': prompt, 'sessionId': 's1'}\n",
+    )
+    (attempt,), _ = await run(root)
+    assert attempt.message == "passed"
+    assert attempt.replies[-1].metadata == {"sessionId": "s1"}  # of the row, as promptfoo writes it
+
+
 async def test_scripts_are_told_how_the_server_answered(tmp_path: Path) -> None:
     """As promptfoo 0.121.20 tells them: of OpenAI's models the HTTP answer, of echo that there is nothing."""
     with OpenAIServer() as server:

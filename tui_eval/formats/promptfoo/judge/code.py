@@ -130,6 +130,7 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
             "finishReason": reply.finish_reason,
             "metadata": metadata,
             "guardrails": reply.guardrails,
+            "sessionId": (reply.metadata or {}).get("sessionId"),
             "raw": raw if isinstance(raw, str | dict | list) else None,
         }
         if reply.usage is not None:
