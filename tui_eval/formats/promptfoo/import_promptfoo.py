@@ -294,7 +294,7 @@ def row_of(
         details["empty_reply"] = "empty" if output == "" else "missing"
     carried = {ours: one for ours, theirs in _CARRIED.items() if (one := response.get(theirs))}
     if response.get("sessionId"):  # as a provider's answer is read
-        carried["metadata"] = {"sessionId": response["sessionId"], **_mapping(carried.get("metadata"))}
+        carried["metadata"] = {"sessionId": response["sessionId"], **mapping(carried.get("metadata"))}
     if carried:
         details["reported"] = [{"turn": 1, **carried}]
     return {
