@@ -1,7 +1,7 @@
 """`tui_eval.yaml`: where the project is, which agents, judge and databases it has, how runs behave.
 
-What other parts ask of the configuration; `config_types` has its shape, `config_file` and `nao_config` do the
-reading, `config_fill` the environment variables (loaded when they are needed: the app starts without them).
+What other parts ask of the configuration; `config_schema` has its shape, `config_file` and `nao_config` do the
+reading, `config_values` the environment variables (loaded when they are needed: the app starts without them).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """People's JavaScript that needs node's modules, run by the node that is installed (`script_host`).
 
 CommonJS and ES modules; TypeScript where node strips types itself (22.6 or later) or there is `tsx`.
-Inline JavaScript of suites comes here only where an isolate has not what it asks for (`inline_javascript`).
+Inline JavaScript of suites comes here only where an isolate has not what it asks for (`inline`).
 """
 
 from __future__ import annotations

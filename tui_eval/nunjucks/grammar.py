@@ -1,6 +1,6 @@
 """Where nunjucks' grammar differs from jinja2's, and how a parsed template is given its meaning.
 
-Imports jinja2: only `nunjucks_environment` imports this. Operators become filters whose names begin
+Imports jinja2: only `jinja_environment` imports this. Operators become filters whose names begin
 with `_`; they are in the environment's `OPERATORS`.
 """
 

@@ -451,7 +451,7 @@ def project_of_run(run: Path) -> Path | None:
 
 def holds_runs(folder: Path) -> bool:
     """Whether a folder is surely one of runs (it, or the folders in it, have some), by a short look. Where it is not, it
-    is one all the same if there are no suites in it and runs farther down (`merging.runs_beneath`)."""
+    is one all the same if there are no suites in it and runs farther down (`runs_beneath`)."""
     if _is_project(folder):
         return False
     found = any(_is_run(one) for child in _folders(folder) for one in (child, *_folders(child)))

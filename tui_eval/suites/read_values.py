@@ -15,7 +15,7 @@ from tui_eval.yaml.yaml_lines import Misread
 
 
 class Places(Protocol):
-    """Where a key path stands: `yaml_lines.Lines`, or HOCON's."""
+    """Where a key path stands: `yaml_lines.YamlLines`, or HOCON's."""
 
     def at(self, *path: Hashable) -> int: ...
 

@@ -43,7 +43,7 @@ def run_in_thread(
     (`app.background_failed`). A result that arrives after the app has closed is dropped. Whoever
     starts work that may be overtaken by newer work compares a generation of its own in `on_done`.
 
-    `opens`: a key was pressed to see what comes of this; keys typed ahead wait for it (`typing_ahead`).
+    `opens`: a key was pressed to see what comes of this; keys typed ahead wait for it (`type_ahead`).
     `queue`: of works of the same name each begins when the one before it has given its result.
     """
     opened = keys_wait(app) if opens else None

@@ -1,7 +1,7 @@
 """The embedded agent: answers from a YAML file, so that everything can be seen offline.
 
 A script holds rules, each with what it matches and the steps it then takes; `help/scripted-agents.md`
-describes the format, `script_file` reads it. Variation by attempt is seeded: the same run again gives
+describes the format, `read_script` reads it. Variation by attempt is seeded: the same run again gives
 the same answers.
 """
 
