@@ -257,8 +257,9 @@ class Session(ABC):
     def restart(self) -> None:  # noqa: B027
         """Forget the conversation so far (neuro-san's `continue_conversation: false`)."""
 
-    def sent_before(self, requests: Sequence[Request]) -> None:  # noqa: B027
-        """What the turns asked that `restore` is given next, for a protocol that carries more of it than is recorded."""
+    def sent_before(self, requests: Sequence[Request], replies: Sequence[Reply]) -> None:  # noqa: B027
+        """What all turns before asked and were answered, those too that `restart` has forgotten: for a protocol that
+        carries more on than `restore` is given next."""
 
     def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
         """Take these recorded turns as the conversation so far, without sending them; False where the

@@ -395,7 +395,8 @@ class CachedSession(Session):
             entries = [one for one in said if self._since <= one.turn <= before]
             replies = [one for one in answered if self._since <= one.turn <= before]
             # Private data go beside a message, and are carried on: a transcript has none of them.
-            session.sent_before([one for one in self._sent if self._since <= one.turn <= before])
+            asked = [one for one in self._sent if one.turn <= before]
+            session.sent_before(asked, [one for one in answered if one.turn <= before])
             if replies and not session.restore(entries, replies):
                 self.in_part = True
                 raise AgentError(

@@ -17,6 +17,7 @@ from tui_eval.causes import words_of_pieces
 from tui_eval.events import (
     Event,
     Exchanged,
+    Finished,
     HandOff,
     Message,
     Note,
@@ -27,6 +28,7 @@ from tui_eval.events import (
     UsageReport,
 )
 from tui_eval.guard import figures
+from tui_eval.model import Reply
 
 VECTORS = TESTS / "vectors"
 
@@ -111,6 +113,40 @@ async def test_sends_what_the_reference_driver_sends(
         for name, value in meta["metadata"].items():
             assert sent_headers[name] == value
     assert [seen.body for seen in server.requests] == row["requests"]
+
+
+@pytest.mark.parametrize("reference", [True, False])
+async def test_a_conversation_that_goes_on_from_known_turns_sends_what_it_would_have_sent(
+    server: NeuroSanServer, reference: bool
+) -> None:
+    """What an interaction sends is carried on, by the tool also past `continue_conversation: false`."""
+    requests = [
+        Request(1, "a", sly_data={"x": 1}),
+        Request(2, "b", continue_conversation=False),
+        Request(3, "c", continue_conversation=False),
+        Request(4, "d", sly_data={"y": 2}),
+        Request(5, "e"),
+    ]
+    it = agent("neuro-san", url=server.url, retries=0)
+    server.plan.extend(Planned(text="ok", body={"sly_data": {"r": number}}) for number in range(5))
+    session = await it.open(context(network="a", connection="http", reference=reference))
+    replies: list[Reply] = []
+    for request in requests:
+        replies += [one.reply async for one in session.send(request) if isinstance(one, Finished)]
+        if not request.continue_conversation:
+            session.restart()
+    whole = [seen.body for seen in server.requests]
+    assert whole[2].get("sly_data") == ({"x": 1, "r": 0} if reference else None)
+    for known in range(1, 5):
+        since = max((one.turn for one in requests[:known] if not one.continue_conversation), default=0)
+        session = await it.open(context(network="a", connection="http", reference=reference))
+        session.sent_before(requests[:known], replies[:known])
+        if remembered := replies[since:known]:
+            assert session.restore([], remembered)
+        async for _ in session.send(requests[known]):
+            pass
+        assert server.requests[-1].body == whole[known]
+    await it.close()
     assert {seen.path for seen in server.requests} == {"/api/v1/a/streaming_chat"}
     await it.close()
 

@@ -122,7 +122,8 @@ def test_an_agent_that_can_be_told_goes_on_from_what_is_known(tmp_path: Path) ->
 class Private(Restorable):
     """Carries more of what was asked than its text."""
 
-    def sent_before(self, requests: Sequence[Request]) -> None:
+    def sent_before(self, requests: Sequence[Request], replies: Sequence[Reply]) -> None:
+        assert [one.turn for one in replies] == [one.turn for one in requests]
         self.log.append(("sent", [(one.turn, one.text) for one in requests]))
 
 

@@ -354,29 +354,28 @@ class NeuroSanSession(Session):
         self.chat_context: dict[str, Any] = {}
         self.carried: dict[str, Any] | None = None
         self._sent: dict[str, Any] | None = None
-        self._before: dict[int, Request] = {}
 
     def restart(self) -> None:
         """Start clean: neither context nor sly data. The reference still carries what was sent."""
         self.chat_context = {}
         self.carried = self._sent if self.context.reference else None
 
-    def sent_before(self, requests: Sequence[Request]) -> None:
-        """Sly data are sent beside the texts, and carried on."""
-        self._before = {request.turn: request for request in requests}
+    def sent_before(self, requests: Sequence[Request], replies: Sequence[Reply]) -> None:
+        """Sly data are sent beside the texts, come back, and are carried on."""
+        returned = {reply.turn: reply.sly_data for reply in replies}
+        for request in requests:
+            self._sent = request.sly_data if request.sly_data is not None else self.carried
+            self._carry_on(returned.get(request.turn))
+            if not request.continue_conversation:
+                self.restart()
 
     def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
-        """The chat context that the last recorded reply came with, and the sly data that were sent and came back until
-        then; without a context there is no way."""
+        """The chat context that the last recorded reply came with; without one there is no way."""
         last = replies[-1] if replies else None
         kept = last.raw.get("chat_context") if last is not None and isinstance(last.raw, dict) else None
         if not isinstance(kept, dict):
             return False
         self.chat_context = kept
-        for reply in replies:
-            request = self._before.get(reply.turn)
-            self._sent = request.sly_data if request and request.sly_data is not None else self.carried
-            self._carry_on(reply.sly_data)
         return True
 
     async def send(self, request: Request) -> AsyncIterator[Event]:

@@ -455,8 +455,7 @@ class Running:
             )
         except continuing.CannotContinue as why:
             raise AttemptFailed(f"cannot go on from turn {turn}: {why}", "cannot-continue") from None
-        answered = {reply.turn for reply in known_replies}
-        session.sent_before([request for request in conversation.requests if request.turn in answered])
+        session.sent_before([one for one in conversation.requests if one.turn < turn], replies)
         if known and not session.restore(known, known_replies):
             kind = job.spec.type if job.spec is not None else "?"
             raise AttemptFailed(
