@@ -203,7 +203,8 @@ def test_settings_remap_keys_and_say_what_is_wrong(tmp_path):
     text = "\n".join(settings.problems)
     for part in (
         "colour: unknown",
-        "case.rerunn: no action",
+        "settings.yaml:2: colour: unknown",
+        "settings.yaml:5: keymap.case.rerunn: no action of that name; did you mean case.rerun?",
         "q is already the key of quit",
         "nokey is no key",
     ):
@@ -213,9 +214,17 @@ def test_settings_remap_keys_and_say_what_is_wrong(tmp_path):
 
 def test_damaged_settings_are_a_problem_and_absent_ones_are_not(tmp_path):
     assert read_settings(tmp_path / "none.yaml") == Settings()
-    for text in ("[", "- a", "keymap: 3"):
+    for text in ("[a", "- a", "keymap: 3"):
         (tmp_path / "s.yaml").write_text(text)
-        assert len(read_settings(tmp_path / "s.yaml").problems) == 1
+        (problem,) = read_settings(tmp_path / "s.yaml").problems
+        assert problem.startswith(("s.yaml:1: ", "s.yaml:2: not valid YAML"))
+
+
+def test_a_setting_that_is_given_twice_is_said(tmp_path):
+    (tmp_path / "s.yaml").write_text("theme: nord\nmouse: true\ntheme: dracula\n")
+    settings = read_settings(tmp_path / "s.yaml")
+    (problem,) = settings.problems
+    assert problem.startswith("s.yaml:3: theme: given twice, on lines 1 and 3") and settings.mouse
 
 
 def test_filters_that_cannot_be_used_are_said_and_left_out(tmp_path):
@@ -226,7 +235,7 @@ def test_filters_that_cannot_be_used_are_said_and_left_out(tmp_path):
     )
     settings = read_settings(file)
     assert settings.filters == {"slow": "failed duration:>5s", "both": "@slow star"}
-    assert [problem.partition("filters: ")[2] for problem in settings.problems] == [
+    assert [problem.partition("filters.")[2] for problem in settings.problems] == [
         "my slow: a name is one word: @my_slow",
         "typo: no durtion: to filter by; duration: is meant?",
         "none: must be text, such as failed duration:>5s",

@@ -17,13 +17,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.keys import Keys
 
 from tui_eval.guard.private import of_person
+from tui_eval.guard.spelling import close_to
+from tui_eval.model import Problem
 from tui_eval.tui.keys import ALL_KEYS, Key, written
 from tui_eval.tui.state.lists import filtering
+
+if TYPE_CHECKING:
+    from tui_eval.yaml.yaml_lines import YamlLines
 
 KNOWN = ("theme", "keymap", "notify", "filters", "mouse")
 _NAMES = frozenset(key.value for key in Keys)
@@ -42,7 +47,7 @@ _TOGETHER = (
 
 @dataclass(slots=True)
 class Settings:
-    """What was read; `problems` are one line each."""
+    """What was read; `problems` are one line each, with the line of the file."""
 
     theme: str = ""
     notify: str = ""
@@ -77,80 +82,97 @@ def read_settings(file: Path | None = None) -> Settings:
     except (OSError, ValueError) as error:
         settings.problems.append(f"{file}: cannot be read: {error}")
         return settings
-    import yaml
+    from tui_eval.yaml import yaml_lines  # imported late: most people have no such file
 
-    try:
-        values = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, RecursionError) as error:
-        settings.problems.append(f"{file}: {' '.join(str(error).split())}")
-        return settings
-    if not isinstance(values, dict):
-        settings.problems.append(f"{file}: must be a mapping with {', '.join(KNOWN)}")
-        return settings
-    for name in values:
-        if name not in KNOWN:
-            settings.problems.append(f"{file}: {name}: unknown; there are {', '.join(KNOWN)}")
-    for name in ("theme", "notify"):
-        if isinstance(values.get(name), str):
-            setattr(settings, name, values[name])
-        elif values.get(name) is not None:
-            settings.problems.append(f"{file}: {name}: must be text")
+    document = yaml_lines.load(text, file.name)
+    found = document.problems
+    values: Any = {} if document.value is None else document.value
+    if isinstance(values, dict):
+        found += _take(settings, values, document.lines, file.name)
+    else:
+        found.append(Problem(file.name, 1, "", f"must be a mapping with {', '.join(KNOWN)}"))
+    settings.problems += map(str, sorted(found, key=lambda problem: problem.line))
+    return settings
+
+
+def _take(settings: Settings, values: dict[Any, Any], lines: YamlLines, name: str) -> list[Problem]:
+    """Take what can be used; what is wrong with the rest."""
+    found: list[Problem] = []
+
+    def wrong(message: str, *path: str) -> None:
+        found.append(Problem(name, lines.at(*path), ".".join(path), message))
+
+    for key in values:
+        if key not in KNOWN:
+            wrong(f"unknown; there are {', '.join(KNOWN)}", str(key))
+    for key in ("theme", "notify"):
+        if isinstance(values.get(key), str):
+            setattr(settings, key, values[key])
+        elif values.get(key) is not None:
+            wrong("must be text", key)
     mouse = values.get("mouse")
     if isinstance(mouse, bool):
         settings.mouse = mouse
     elif mouse is not None:
-        settings.problems.append(f"{file}: mouse: must be true or false")
+        wrong("must be true or false", "mouse")
     filters = values.get("filters") or {}
     if isinstance(filters, dict):
         settings.filters, problems = check_filters(filters)
-        settings.problems += [f"{file}: filters: {problem}" for problem in problems]
+        for key, problem in problems:
+            wrong(problem, "filters", key)
     else:
-        settings.problems.append(f"{file}: filters: must be a mapping of names to filter expressions")
-    settings.keymap, problems = check_keys(values.get("keymap") or {}, ALL_KEYS)
-    settings.problems += [f"{file}: keymap: {problem}" for problem in problems]
-    return settings
+        wrong("must be a mapping of names to filter expressions", "filters")
+    keymap = values.get("keymap") or {}
+    if isinstance(keymap, dict):
+        settings.keymap, problems = check_keys(keymap, ALL_KEYS)
+        for key, problem in problems:
+            wrong(problem, "keymap", key)
+    else:
+        wrong("must be a mapping of ids to keys", "keymap")
+    return found
 
 
-def check_filters(wanted: dict[Any, Any]) -> tuple[dict[str, str], list[str]]:
-    """The filters by name that can be used, and what is wrong with the others."""
+def check_filters(wanted: dict[Any, Any]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """The filters by name that can be used, and what is wrong with the others, by their names."""
     filters: dict[str, str] = {}
-    problems: list[str] = []
-    for name, text in wanted.items():
-        if re.fullmatch(r"[^\s=]+", str(name)) is None:
-            problems.append(f"{name}: a name is one word: @{'_'.join(str(name).split())}")
+    problems: list[tuple[str, str]] = []
+    for key, text in wanted.items():
+        name = str(key)
+        if re.fullmatch(r"[^\s=]+", name) is None:
+            problems.append((name, f"a name is one word: @{'_'.join(name.split())}"))
         elif not isinstance(text, str):
-            problems.append(f"{name}: must be text, such as failed duration:>5s")
+            problems.append((name, "must be text, such as failed duration:>5s"))
         else:
             try:
                 filtering.parse(text)
             except filtering.ListFilterError as error:
-                problems.append(f"{name}: {error}")
+                problems.append((name, str(error)))
             else:
-                filters[str(name)] = text
+                filters[name] = text
     return filters, problems
 
 
-def check_keys(wanted: Any, table: Iterable[Key]) -> tuple[dict[str, str], list[str]]:
-    """The keymap (id: keys, comma-separated) that can be used, and what is wrong with the rest."""
-    if not isinstance(wanted, dict):
-        return {}, ["must be a mapping of ids to keys"]
+def check_keys(wanted: dict[Any, Any], table: Iterable[Key]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """The keymap (id: keys, comma-separated) that can be used, and what is wrong with the rest, by ids."""
     rows = {key.id: key for key in table}
     keymap: dict[str, str] = {}
-    problems: list[str] = []
+    problems: list[tuple[str, str]] = []
     for name, value in wanted.items():
         if name not in rows:
-            problems.append(f"{name}: no action of that name; `?` and the palette list what there is")
+            slip = close_to(str(name), rows)
+            cure = f"did you mean {slip}?" if slip else "`?` and the palette list what there is"
+            problems.append((str(name), f"no action of that name; {cure}"))
             continue
         keys = [str(key) for key in (value if isinstance(value, list) else [value])]
         wrong = [key for key in keys if not is_key(key)]
         if wrong or not keys:
-            problems.append(f"{name}: {', '.join(wrong) or 'nothing'} is no key")
+            problems.append((name, f"{', '.join(wrong) or 'nothing'} is no key"))
             continue
         keymap[name] = ",".join(normal(key) for key in keys)
     for name in list(keymap):
         clash = _clash(name, keymap, rows)
         if clash:
-            problems.append(clash)
+            problems.append((name, clash))
             del keymap[name]
     return keymap, problems
 
@@ -162,7 +184,7 @@ def _clash(name: str, keymap: dict[str, str], rows: dict[str, Key]) -> str:
             continue
         same = mine & {normal(key) for key in keymap.get(other.id, other.keys).split(",")}
         if same:
-            return f"{name}: {written(same.pop())} is already the key of {other.id}"
+            return f"{written(same.pop())} is already the key of {other.id}"
     return ""
 
 

@@ -155,3 +155,18 @@ def test_arrows_have_names_where_there_are_none():
     told = [text for _, text in help_paragraphs("x", SuitesScreen.KEY_SECTIONS, Symbols(unicode=False))]
     assert "right\x00unfold" in told and "j down\x00down" in told
     assert not any("→" in text.partition("\x00")[0] for text in told)
+
+
+async def test_many_mistakes_of_the_settings_are_one_notice(tmp_path, monkeypatch):
+    """Each had one of its own with the whole path, and nothing of the screen was left to see."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "tui-eval").mkdir()
+    (tmp_path / "tui-eval" / "settings.yaml").write_text("a: 1\nmouse: x\nnotify: [b]\nkeymap: {quti: x}\n")
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await until(lambda: len(app._notifications) > 0, pilot)
+        (notice,) = app._notifications
+        assert notice.message.startswith(
+            "4 things are wrong in your settings (, lists them); first: settings.yaml:1: a: unknown"
+        )
+        told = [text for _, _, text in app.notices.lines if text.startswith("settings.yaml:")]
+        assert [text.split(":")[1] for text in told] == ["1", "2", "3", "4"], "the log has all of them"

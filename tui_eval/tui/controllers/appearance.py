@@ -51,6 +51,10 @@ def first_theme(remembered: str = "", *, no_color: bool = False) -> str:
     return os.environ.get("TEXTUAL_THEME", "").split(",")[0] or remembered or DARK.name
 
 
+_EACH = 2
+"""Notices about the settings that stand beside one another; more would hide the screen."""
+
+
 class Appearance:
     """Gives the app what the settings say, at the start and when their file has changed."""
 
@@ -90,8 +94,16 @@ class Appearance:
 
     def report(self) -> None:
         """What is wrong with the settings."""
-        for problem in self._core.settings.problems:
-            self._core.notices.problem(problem)
+        problems, notices = self._core.settings.problems, self._core.notices
+        if len(problems) <= _EACH:
+            for problem in problems:
+                notices.problem(problem)
+            return
+        for problem in problems:
+            notices.log("error", problem)
+        notices.problem(
+            f"{len(problems)} things are wrong in your settings (, lists them); first: {problems[0]}"
+        )
 
     def _take_theme(self, name: str) -> None:
         window = self._window
