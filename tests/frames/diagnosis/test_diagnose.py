@@ -1212,6 +1212,28 @@ def days(count: int, shift: int = 0) -> list[datetime.date]:
     return [datetime.date(2024, 1, 5) + datetime.timedelta(days=3 * n + shift) for n in range(count)]
 
 
+def clocks(count: int, minutes: int = 0) -> list[datetime.time]:
+    first = datetime.datetime(2024, 1, 5, 8, 17)
+    return [(first + datetime.timedelta(minutes=37 * n + minutes)).time() for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("expected", "given"),
+    [
+        ([88045, 46626, 33522, 71142], [0.454, 0.605, 0.516, 0.129]),  # no whole million
+        ([62753], [0.158]),
+        ([6.95131], [100]),
+        ([68.79], [100]),
+        ([123, 123, 130, 124], [13, 13, 14, 13]),  # all alike: any factor would do
+        ([123, 126, 131], [1, 1, 1]),
+    ],
+)
+def test_what_is_near_by_chance_is_no_rounding_and_no_factor(expected: list[Any], given: list[Any]) -> None:
+    sides = ([{"id": n, "x": value} for n, value in enumerate(side)] for side in (expected, given))
+    lines = diagnose(*sides, key=("id",)).lines
+    assert not any(words in " ".join(lines) for words in ("rounded", "cut off", "×", "÷")), lines
+
+
 @pytest.mark.parametrize(
     ("expected", "given", "words"),
     [
@@ -1227,6 +1249,23 @@ def days(count: int, shift: int = 0) -> list[datetime.date]:
         (days(9), [f"{day:%m/%d/%Y}" for day in days(9, 1)], ""),
         (days(9), [day.replace(year=2026).isoformat() for day in days(9)], "2 years later"),
         (days(9), days(9, 365), "365 days later"),
+        ([0.4567, 0.25, 0.1], ["45.67%", "25%", "10%"], "with %, a text instead of a number"),
+        ([0.4567, 0.25, 0.1], ["46.67%", "26%", "11%"], ""),
+        (clocks(9), clocks(9, 60), "1 hour later"),
+        (clocks(9, 23 * 60), clocks(9, 23 * 60 + 30), "0.5 hours later"),
+        (clocks(9), clocks(9, 7), "7 minutes later"),
+        (clocks(9), [one.replace(minute=0) for one in clocks(9)], "cut to the hour"),
+        (clocks(9, 400), [f"{one:%I:%M %p}" for one in clocks(9, 400)], "written as HH:MM AM or PM"),
+        (
+            clocks(9, 400),
+            [f"{one:%I:%M}" for one in clocks(9, 400)],
+            "written as hours up to 12, without AM or PM",
+        ),
+        (
+            days(9),
+            [(day - datetime.date(1970, 1, 1)).days * 86400 for day in days(9)],
+            "seconds since 1970 instead of a date",
+        ),
         ([3, 0, 0, 1], [3, 1, 1, 1], "1 instead of 0"),
         ([3, 0, 0, 1], [3, 1, 1, 2], ""),
         ([1, 0, 0, 1], [1, 1, 1, 1], ""),

@@ -31,6 +31,7 @@ from tui_eval.frames.diagnosis.text_changes import (
     units,
 )
 from tui_eval.frames.diagnosis.time_changes import (
+    epochs,
     moved_days,
     other_formats,
     time_changes,
@@ -424,6 +425,8 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
         yield from (change for change in elements(e_wrong, a_wrong) if change.count)
     if one.expected.kind == "time" and one.actual.kind == "text" and a_wrong.dtype == pl.String:
         yield from (change for change in other_formats(e_wrong, a_wrong) if change.count)
+    if one.expected.kind == "time" and one.actual.kind in ("exact", "float"):
+        yield from (change for change in epochs(e_wrong, a_wrong) if change.count)
     for change in null_changes(e_held, given):
         if change.count:
             yield change

@@ -119,11 +119,16 @@ class _Chance:
         self.distinct = e.n_unique()
         values = pl.concat([e, a])
         self.range = number(values.max()) - number(values.min())
+        self.a_range = number(a.max()) - number(a.min())
 
-    def per_row(self, tolerance: float = 0.0) -> float:
-        """The decimal logarithm of one row's chance to miss: 2 is one in a hundred."""
+    def per_row(self, tolerance: float = 0.0, fitted: bool = False) -> float:
+        """The decimal logarithm of one row's chance to miss: 2 is one in a hundred.
+
+        Args:
+            fitted: What is tried was made of the values: it hits the middle of the answer's, and whatever is near.
+        """
         width = max(10.0**-self.a_digits, 2 * tolerance)
-        return math.log10(max(self.range, width) / width)
+        return math.log10(max(self.a_range if fitted else self.range, width) / width)
 
 
 def _near(factor: pl.Expr | float, tolerance: float = 0.0) -> pl.Expr:
@@ -159,7 +164,7 @@ def _factors(
         if tolerance > 10.0**-chance.a_digits and 4 * exactly >= rows:
             continue  # expected values that had been rounded would not be met so often: the others are no such
         nice = factor in _NICE
-        row = chance.per_row(tolerance)
+        row = chance.per_row(tolerance, fitted=tolerance > 0 and not nice)
         if nice:
             if factor != -1.0 and rows * row < 2.0:
                 continue
@@ -263,6 +268,8 @@ def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) 
         rows = int(mask.sum())
         if digits < 0 and 2 * int((mask & (frame["a"] != 0).fill_null(False)).sum()) < rows:
             continue  # zeros: any step is wide enough for these
+        if digits < 0 and number(both.get_column("e").abs().max()) < 10.0**-digits:
+            continue  # nothing comes near a single step
         finer = chance.e_digits - digits
         if rows >= _ENOUGH * len(both) and rows * finer >= (1 if digits >= 0 else 4):
             yield ValueChange(code, mask, {"digits": digits})
@@ -304,6 +311,7 @@ def _rounded(code: str, digits: int) -> pl.Expr:
     # What a float itself leaves open, no more: any large number would be whole, and within a step of any other.
     room = pl.min_horizontal(1e-6 + _ULPS * steps.abs(), 0.05)
     whole = (steps.abs() <= _COUNTABLE) & ((steps - steps.round(0)).abs() <= room)
+    whole = whole & ((steps.round(0) != 0) | (a == 0))  # 0.4 is no whole million
     gap = (a - e).abs()
     slack = 1e-9 * step + pl.min_horizontal(_CLOSE * 1e-3 * e.abs(), 0.01 * step)
     if code == "rounded":

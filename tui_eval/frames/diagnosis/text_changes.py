@@ -113,7 +113,7 @@ _WITH_UNIT = r"^\s*([^\d\s+.,-]*)\s*([+-]?\d[\d,]*(?:\.\d+)?)\s*([^\d\s.,][^\d]*
 
 _TIMES = {
     "k": 1e3, "thousand": 1e3, "tsd": 1e3, "m": 1e6, "mm": 1e6, "mn": 1e6, "mio": 1e6, "million": 1e6,
-    "b": 1e9, "bn": 1e9, "mrd": 1e9, "billion": 1e9,
+    "b": 1e9, "bn": 1e9, "mrd": 1e9, "billion": 1e9, "%": 1e-2,
 }  # fmt: skip
 """What a number is multiplied by that has such a word behind it."""
 

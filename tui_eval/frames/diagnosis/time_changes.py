@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -49,6 +49,7 @@ def time_changes(e_texts: pl.Series, a_texts: pl.Series) -> Iterator[ValueChange
     """What was done to the moments of a column, both as texts in one spelling (rows that differ only)."""
     e, a = moments(e_texts), moments(a_texts)
     if e is None or a is None:
+        yield from _clock_changes(e_texts, a_texts)
         return
     frame = {"e": e, "a": a}
     gaps = series(frame, (pl.col("a") - pl.col("e")).dt.total_microseconds())
@@ -69,6 +70,32 @@ def time_changes(e_texts: pl.Series, a_texts: pl.Series) -> Iterator[ValueChange
     yield from _cuts(frame)
 
 
+_ANY_DAY = "2000-01-01T"
+_NOON = 12 * 3_600_000_000
+
+
+def _clocks(texts: pl.Series) -> pl.Series | None:
+    """Times of day (`10:30:00`) as moments of one day; None where most are none."""
+    return moments(_ANY_DAY + texts) if texts.dtype == pl.String else None
+
+
+def _clock_changes(e_texts: pl.Series, a_texts: pl.Series) -> Iterator[ValueChange]:
+    """What was done to the times of day of a column; half an hour after 23:45 is 0:15."""
+    e, a = _clocks(e_texts), _clocks(a_texts)
+    if e is None or a is None:
+        return
+    frame = {"e": e, "a": a}
+    gaps = series(frame, ((pl.col("a") - pl.col("e")).dt.total_microseconds() + _NOON) % (2 * _NOON) - _NOON)
+    half = series(
+        {**frame, "g": gaps}, true((pl.col("g") == -_NOON) & pl.col("a").dt.hour().is_between(1, 12))
+    )
+    if half.any():
+        yield ValueChange("date_format", half, {"format": "hours up to 12, without AM or PM"})
+    else:
+        yield from _shifts(frame, gaps)
+    yield from _cuts(frame, _UNITS[:3])
+
+
 _ZONED_MIDNIGHT = re.compile(
     r"(\d{4,}-\d\d-\d\d)[T ]00:00(?::00(?:\.0+)?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)", re.ASCII
 )
@@ -82,7 +109,10 @@ def zoned_midnights(e_texts: pl.Series, cells: list[Any]) -> Iterator[ValueChang
     yield ValueChange("zone_named", series({"e": e_texts, "a": days}, true(same)), {"midnight": True})
 
 
+_DAY_OF = "%Y-%m-%dT"
 _FORMATS = {
+    "HH:MM AM or PM": f"{_DAY_OF}%I:%M %p",
+    "HH:MM:SS AM or PM": f"{_DAY_OF}%I:%M:%S %p",
     "MM/DD/YYYY": "%m/%d/%Y",
     "DD/MM/YYYY": "%d/%m/%Y",
     "DD.MM.YYYY": "%d.%m.%Y",
@@ -95,21 +125,45 @@ _FORMATS = {
 
 
 def other_formats(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
-    """Days that are written in no way that is read as a date, though they are the expected ones."""
-    days = moments(e)
-    if days is None:
+    """Days, or times of day, that are written in no way that is read as such, though they are the expected ones."""
+    clocks = _clocks(e)
+    wanted = moments(e) if clocks is None else clocks
+    if wanted is None:
         return
     best: ValueChange | None = None
+    text = pl.col("a").str.strip_chars()
     for shown, written in _FORMATS.items():
-        read = series({"a": a}, pl.col("a").str.strip_chars().str.to_date(written, strict=False))
+        if written.startswith(_DAY_OF) is (clocks is None):
+            continue
+        found = (
+            text.str.to_date(written, strict=False).cast(pl.Datetime("us"))
+            if clocks is None
+            else (pl.lit(_ANY_DAY) + text).str.to_datetime(written, strict=False, time_unit="us")
+        )
+        read = series({"a": a}, found)
         if read.null_count() == len(read):
             continue
-        same = series({"e": days, "a": read}, true(pl.col("e") == pl.col("a").cast(pl.Datetime("us"))))
-        found = ValueChange("date_format", same, {"format": shown})
-        if best is None or found.count > best.count:
-            best = found
+        same = series({"e": wanted, "a": read}, true(pl.col("e") == pl.col("a")))
+        change = ValueChange("date_format", same, {"format": shown})
+        if best is None or change.count > best.count:
+            best = change
     if best is not None:
         yield best
+
+
+def epochs(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """Moments as the seconds, or their thousandths, since 1970."""
+    wanted = moments(e)
+    if wanted is None:
+        return
+    frame = {"e": wanted, "a": a.cast(pl.Float64, strict=False)}
+    days = bool((wanted.drop_nulls() == wanted.drop_nulls().dt.truncate("1d")).all())
+    seconds = pl.col("e").dt.epoch("us") / 1e6
+    for given, parts in (("seconds", 1), ("milliseconds", 1000)):
+        same = series(frame, true((pl.col("a") - seconds * parts).abs() < 1))
+        yield ValueChange(
+            "kind", same, {"wanted": "a date" if days else "a timestamp", "given": f"{given} since 1970"}
+        )
 
 
 _MOVES = 3
@@ -257,8 +311,8 @@ def _exchanged(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
     yield ValueChange("day_and_month", mask)
 
 
-def _cuts(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
-    for unit, every in _UNITS:
+def _cuts(frame: dict[str, pl.Series], units: Sequence[tuple[str, str]] = _UNITS) -> Iterator[ValueChange]:
+    for unit, every in units:
         mask = series(
             frame, true((pl.col("e").dt.truncate(every) == pl.col("a")) & (pl.col("e") != pl.col("a")))
         )
