@@ -18,7 +18,7 @@ from tui_eval.model import Attempt, Case, DataDetails
 from tui_eval.tui.loaders.queries_loader import QueryPlace, against_expected, tried
 from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.screens.query_screen import QueryPrompt, QueryScreen, on_one_line
-from tui_eval.tui.state.data.data_blocks import fault_view
+from tui_eval.tui.state.data.data_blocks import fault_view, table_lines
 from tui_eval.tui.state.text.lines import plain
 
 FOREVER = "SELECT count(*) FROM range(100000000000) a, range(100000) b WHERE a.range % 7 = b.range % 5"
@@ -72,6 +72,30 @@ async def test_rows_stand_in_the_table_and_may_be_compared(project: Path, size: 
         await until(pilot, lambda: screen.grid.view is not None and len(screen.grid.view) == 1)
         await pilot.press("c")
         await sees(pilot, "3 rows in")
+
+
+@pytest.mark.real
+async def test_the_tables_that_may_be_asked_stand_there_until_something_is(project: Path) -> None:
+    """The place was empty: who did not know the columns by heart had to guess one, and read what DuckDB said."""
+    app = host(project, with_query(RETOLD, WRONG))
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await asking(pilot, app, project)
+        await sees(pilot, "orders  status VARCHAR, amount BIGINT")
+        assert screen.prompt.line.has_focus
+        await typed(pilot, screen, "select count(*) from orders")
+        await sees(pilot, "1 row in")
+        assert "status VARCHAR" not in screen_text(app)
+
+
+def test_many_tables_take_the_lines_that_there_are() -> None:
+    wide = f"wide({', '.join(f'column_{n} BIGINT' for n in range(20))})"
+    lines = [plain(line) for line in table_lines([wide, "narrow(a DATE)"], 60, 5)]
+    assert len(lines) == 5 and lines[0].startswith("wide    column_0 BIGINT") and lines[3].endswith("…")
+    assert lines[4] == "narrow  a DATE"
+    lines = [plain(line) for line in table_lines([wide, "narrow(a DATE)"], 60, 20)]
+    assert "column_19 BIGINT" in lines[-2] and not any("…" in line for line in lines)
+    lines = [plain(line) for line in table_lines([f"t{n}(a DATE)" for n in range(9)], 60, 4)]
+    assert lines == ["t0  a DATE", "t1  a DATE", "t2  a DATE", "and 6 more tables"]
 
 
 @pytest.mark.real

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.case_host import host, loaded, until
+from tests.support.case_host import host, loaded, screen_text, until
 from tests.support.settling import rested
 from tests.tui.inspector.test_data_snapshots import ORDERS, SHOP, SIZES, mistaken
 from tui_eval.config.project import load
@@ -46,6 +46,8 @@ def test_query(
             await pilot.press("enter")
             await until(pilot, lambda: screen.found is not None)
             await pilot.press(*keys)
+        else:
+            await until(pilot, lambda: "order_id" in screen_text(app))  # the tables that may be asked
         if keys:
             await until(pilot, lambda: screen.comparing)
         await rested(pilot)

@@ -81,6 +81,16 @@ def tried(spec: DatabaseSpec, sql: str, cancel: threading.Event) -> TriedQuery:
     return TriedQuery(sql, took, result, DataView(alone(result)))
 
 
+def tables(spec: DatabaseSpec) -> list[str]:
+    """The tables that a query may name, `name(column TYPE, …)`; none where the database does not say: a query will."""
+    from tui_eval.frames.sql import SqlError, schema_text
+
+    try:
+        return schema_text(spec).splitlines()
+    except (SqlError, OSError):
+        return []
+
+
 def against_expected(place: QueryPlace, query: TriedQuery) -> tuple[DataView, list[Line]] | str:
     """The rows of a query against those that are expected of the attempt, by the rules of its case, and what they
     have in common; or why they cannot be compared."""

@@ -21,10 +21,10 @@ from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import QUERY_KEYS, Key, bindings
-from tui_eval.tui.loaders.queries_loader import QueryPlace, TriedQuery, against_expected, tried
+from tui_eval.tui.loaders.queries_loader import QueryPlace, TriedQuery, against_expected, tables, tried
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
-from tui_eval.tui.state.data.data_blocks import fault_view
+from tui_eval.tui.state.data.data_blocks import fault_view, table_lines
 from tui_eval.tui.state.data.data_view import DataView
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, fit
@@ -144,6 +144,7 @@ class QueryScreen(Place, inherit_bindings=False):
         self._cancel: threading.Event | None = None
         self._number = 0
         self._seconds = 0
+        self._tables: list[str] = []
         self.found: TriedQuery | None = None
         self._compared: tuple[DataView, list[Line]] | None = None
         self.comparing = False
@@ -166,7 +167,18 @@ class QueryScreen(Place, inherit_bindings=False):
         self._facts("")
         if isinstance(self._spec, str):
             self._say([(Span(f"No query can be run here: {self._spec}", "failed"),)])
+        else:
+            run_in_thread(self.app, partial(tables, self._spec), self._tables_read, name="tables")
         self.focus_home()
+
+    def _tables_read(self, found: list[str]) -> None:
+        self._tables = found
+        self._show_tables()
+
+    def _show_tables(self) -> None:
+        """What may be asked, until something has been."""
+        if self._tables and self.found is None and self._cancel is None and self.has(DataGrid, QueryPrompt):
+            self._say(table_lines(self._tables, max(self.size.width - 1, 20), max(self.size.height - 4, 1)))
 
     def on_unmount(self) -> None:
         """What still runs is for nobody."""
@@ -337,6 +349,8 @@ class QueryScreen(Place, inherit_bindings=False):
         """Titles, and what there is room for, depend on the size."""
         if self.found is not None and self.found.fault is not None:
             self._show_fault()
+        elif self.found is None:
+            self._show_tables()
         elif self.grid.view is not None:
             self.call_after_refresh(self._explain)
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from tui_eval.guard.text import visible
 from tui_eval.model import DataDetails
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.json_lines import parsed, value_lines
-from tui_eval.tui.state.text.lines import TAB, Line, Span, one_line, text_lines, visible_lines, wrap
+from tui_eval.tui.state.text.lines import TAB, Line, Span, in_rows, one_line, text_lines, visible_lines, wrap
 from tui_eval.tui.state.text.text_difference import difference
 
 if TYPE_CHECKING:
@@ -177,6 +179,26 @@ def fault_view(message: str, detail: str, width: int) -> list[Line]:
         made += [piece for _, _, piece in wrap((Span(head.replace("\t", "  "), "muted"),), width, most=3)]
         at += 1
     return made
+
+
+def table_lines(tables: Sequence[str], width: int, room: int) -> list[Line]:
+    """A database's tables with their columns (`name(column TYPE, …)`), all in as many lines as fit into `room`."""
+    shown = tables if len(tables) <= room else tables[: max(room - 1, 1)]
+    parts = [one_line(table, _LONGEST).partition("(") for table in shown]
+    column = min(max((cell_len(name) for name, _, _ in parts), default=0), width // 3)
+    whole = [
+        (
+            Span(f"{name}{' ' * (column - cell_len(name))}  ", "label"),
+            Span(columns.removesuffix(")"), "muted"),
+        )
+        for name, _, columns in parts
+    ]
+    needed = [len(wrap(line, width, room + 1)) for line in whole]
+    most = next((n for n in range(room, 1, -1) if sum(min(lines, n) for lines in needed) <= room), 1)
+    lines = [row for line in whole for row in in_rows(line, width, most)]
+    if len(shown) < len(tables) and len(lines) < room:
+        lines.append((Span(f"and {len(tables) - len(shown):,} more tables", "muted"),))
+    return lines
 
 
 def place_lines(place: Sequence[str], width: int) -> Iterator[Line]:
