@@ -62,7 +62,8 @@ def failure_texts(verdicts: Sequence[Verdict]) -> list[str]:
     texts: list[str] = []
     for verdict in verdicts:
         if verdict.passed is False and not (verdict.type == "tools_used" and verdict.reason in texts):
-            texts.append(verdict.reason)
+            # A script or a judge may give no reason.
+            texts.append(verdict.reason if verdict.reason.strip() else f"{verdict.type} failed")
     return texts
 
 

@@ -102,6 +102,20 @@ async def test_assert_sets() -> None:
     assert [one.expected for one in counting(beside.verdicts) if not one.passed] == ["the cause"]
 
 
+async def test_what_throws_counts_under_its_filled_in_metric() -> None:
+    """A column of its own was called `m{{v}}`."""
+    templated = {**BROKEN, "metric": "m{{v}}"}
+    judgement = await judged([{**YES, "metric": "m5"}, templated], variables={"v": 5})
+    assert judgement.named_scores == {"m5": 0.5}
+    assert judgement.verdicts[1].metric == "m5"
+
+
+async def test_what_fails_without_a_reason_is_not_called_passed(services: JudgeServices) -> None:
+    script = {"type": "javascript", "value": "({pass: false, score: 0.9, reason: ''})"}
+    judgement = await judged([script], services=services)
+    assert (judgement.outcome, judgement.message) == ("failed", "javascript failed")
+
+
 async def test_named_scores_are_weighted_means() -> None:
     judgement = await judged(
         [{**YES, "metric": "{{name}}", "weight": 3}, {**NO, "metric": "m"}], variables={"name": "m"}

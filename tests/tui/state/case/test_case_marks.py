@@ -20,9 +20,9 @@ from tui_eval.assertions import JudgeServices
 from tui_eval.assertions.evidence import bounded
 from tui_eval.formats import judge
 from tui_eval.javascript.isolate import JavaScriptHost
-from tui_eval.model import Attempt, Reply, Verdict
+from tui_eval.model import Attempt, Entry, Reply, Verdict
 from tui_eval.tui.state.case.expectation_marks import Expectations
-from tui_eval.tui.state.case.explain import explained
+from tui_eval.tui.state.case.explain import explained, in_short
 from tui_eval.tui.state.text.lines import Line, text_lines
 from tui_eval.tui.state.text.markdown_lines import markdown_lines
 
@@ -224,6 +224,22 @@ def test_what_a_transform_made_is_marked_where_it_stands_in_the_reply():
     assert said(explained(verdict, attempt))[0] == '✓ "42" stands there once'
     verdict = judged("total 42", "TOTAL", transform="output.toUpperCase()")
     assert said(explained(verdict, attempt)) == ['✓ "TOTAL" was matched in what was judged']
+
+
+def test_what_a_transform_took_away_is_missed_in_what_it_left():
+    """It was looked for in the reply: "the nearest is 0 characters away"."""
+    verdict = judged("Q2 boom", "boom", "contains", transform="output.toUpperCase()")
+    entries = [Entry(1, "user", text="say boom"), Entry(1, "assistant", text="Q2 boom")]
+    attempt = Attempt(
+        "s::n", 1, "failed", replies=[Reply(1, "Q2 boom")], verdicts=[verdict], transcript=entries
+    )
+    assert said(explained(verdict, attempt)) == [
+        '✗ "boom" is not there; the nearest is the same but for upper and lower case:',
+        "  wanted  boom",
+        "  judged  Q2 BOOM",
+        "  it stands elsewhere: turn 1 (reply), turn 1 (user)",
+    ]
+    assert said(in_short(verdict, attempt)) == ["nearest BOOM  the same but for upper and lower case"]
 
 
 @pytest.mark.real

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -272,7 +273,11 @@ async def _judge_in_row(
         return verdict
 
     verdict = await judge_one(on_output, assertion, evidence, judgement)
-    return verdict or error_verdict(assertion, f"{assertion.type}: not judged"), found
+    verdict = verdict or error_verdict(assertion, f"{assertion.type}: not judged")
+    if verdict.passed is None:  # counted under the name that it has where it can be judged
+        with suppress(NeedsTrust):
+            verdict.metric = judge_assertion.metric_of(assertion, evidence)
+    return verdict, found
 
 
 def _set_verdict(assertion: Assertion, tally: Tally, evidence: JudgeInput) -> Verdict:

@@ -8,7 +8,7 @@ from functools import partial
 from tui_eval.model import Attempt, Case, Verdict
 from tui_eval.tui.state.case.case_history import CasePast, budget_of
 from tui_eval.tui.state.case.entry_blocks import reply_lines
-from tui_eval.tui.state.case.expectation_marks import Expectations, reply_text
+from tui_eval.tui.state.case.expectation_marks import Expectations, judged_text, reply_text
 from tui_eval.tui.state.case.explain import explained
 from tui_eval.tui.state.case.verdict_lines import (
     about_rows,
@@ -105,10 +105,12 @@ def _replies(attempt: Attempt) -> dict[int | None, Callable[[int], Block]]:
             wrong.setdefault(verdict.turn, verdict)
     made: dict[int | None, Callable[[int], Block]] = {}
     for turn, verdict in wrong.items():
-        text = reply_text(attempt, verdict)
+        reply = reply_text(attempt, verdict)
+        text = judged_text(verdict, reply)
         if text.strip():
             looks = [one for one in attempt.verdicts if one.turn == turn]
-            made[turn] = partial(_reply, turn, text, Expectations(looks, attempt))
+            label = "reply" if text is reply else "judged"  # a transform came in between
+            made[turn] = partial(_reply, turn, text, Expectations(looks, attempt), label)
     return made
 
 
@@ -118,10 +120,10 @@ def _is_wrong_text(verdict: Verdict) -> bool:
     return verdict.passed is False and not (figure or about_rows(verdict) or about_tools(verdict))
 
 
-def _reply(turn: int | None, text: str, marks: Expectations, room: int) -> Block:
+def _reply(turn: int | None, text: str, marks: Expectations, label: str, room: int) -> Block:
     source = partial(reply_lines, text, marks)
     key = f"reply{turn or ''}"
-    return Block(key, "assistant", "reply", source, turn or 0, "role-assistant", max(room, 4), len(text))
+    return Block(key, "assistant", label, source, turn or 0, "role-assistant", max(room, 4), len(text))
 
 
 def _place(verdict: Verdict, case: Case | None) -> str:

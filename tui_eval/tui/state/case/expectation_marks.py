@@ -34,6 +34,16 @@ def reply_text(attempt: Attempt, verdict: Verdict) -> str:
     return said[-1] if said else attempt.response_text
 
 
+def judged_text(verdict: Verdict, reply: str) -> str:
+    """What an assertion on text was judged by: the reply, or what transforms (promptfoo's) had made of it, of which a
+    verdict has the beginning."""
+    judged = verdict.actual
+    if isinstance(judged, str) and judged.strip() and judged[:_COMPARED].strip() not in reply:
+        return judged
+    return reply
+
+
+_COMPARED = 1_000
 WANTED = ("contained", "prefix")
 FORBIDDEN = ("forbidden", "forbidden-prefix", "refuses")
 """Codes of texts that stand in the reply: as they should, and where they must not."""

@@ -10,6 +10,7 @@ from tui_eval.tui.state.case.expectation_marks import (
     FORBIDDEN,
     SHORTEST_NEAR,
     WANTED,
+    judged_text,
     places_of,
     stands,
     synonyms_of,
@@ -79,10 +80,11 @@ def _explained(
     verdict, reply, shown = said
     one = seen[0]
     forbidden = one.code in FORBIDDEN
+    judged = judged_text(verdict, reply)
     if one.code.endswith("prefix") or one.code == "prefix-absent":
-        yield from _beginning(one, wanted, shown)
+        yield from _beginning(one, wanted, shown if judged is reply else one_line(judged))
     elif one.code in ("not-matched", "unmatched"):
-        yield from _unmatched(one, reply[:LONGEST])
+        yield from _unmatched(one, judged[:LONGEST])
     elif one.kind == "match" and not one.text:
         yield (*_held(forbidden, one.rule or '""'), Span(" matches an empty text", "muted"))
     elif one.kind == "match":
@@ -101,9 +103,11 @@ def _explained(
         yield (Span("· ", "muted"), Span(f'"{wanted}"', "strong"), Span(words, "muted"))
     else:
         ignoring_case = bool(one.rule)
-        yield from _missing(str(one.expected or one.text), reply[:LONGEST], ignoring_case, attempt)
+        label = _REPLY if judged is reply else _JUDGED
+        sought = str(one.expected or one.text)
+        yield from _missing(sought, judged[:LONGEST], ignoring_case, attempt, label=label)
         if attempt is not None:
-            yield from elsewhere(wanted, verdict, attempt, ignoring_case)
+            yield from elsewhere(wanted, verdict, attempt, ignoring_case, also_there=judged is not reply)
 
 
 def _allowed(piece: Evidence, does: str) -> Line:
@@ -131,14 +135,20 @@ def _beginning(piece: Evidence, one: str, text: str) -> Iterator[Line]:
     yield (Span("  wanted  ", "label"), *marked((Span(one),), [Mark(same, len(one), "removed")]))
     end = len(one) + AROUND
     begins = text[:end] + ("…" if len(text) > end else "")
-    yield (Span("  reply   ", "label"), *marked((Span(begins),), [Mark(same, len(one), "added")]))
+    yield (Span(_REPLY, "label"), *marked((Span(begins),), [Mark(same, len(one), "added")]))
 
 
-def elsewhere(wanted: str, verdict: Verdict, attempt: Attempt, ignoring_case: bool) -> Iterator[Line]:
-    """Where else in the conversation a text stands that the judged reply lacks: in other replies, then in what was
-    asked, called and said by helpers."""
+_REPLY, _JUDGED = "  reply   ", "  judged  "
+"""Before a place of the reply, and of what transforms made of it."""
+
+
+def elsewhere(
+    wanted: str, verdict: Verdict, attempt: Attempt, ignoring_case: bool, *, also_there: bool = False
+) -> Iterator[Line]:
+    """Where else in the conversation a text stands that the judged reply lacks: in other replies (`also_there`: in that
+    one, too, which a transform changed), then in what was asked, called and said by helpers."""
     said_last = [e for e in attempt.transcript if e.kind == "assistant" and verdict.turn in (None, e.turn)]
-    judged = said_last[-1] if said_last else None
+    judged = said_last[-1] if said_last and not also_there else None
     replies: list[str] = []
     others: list[str] = []
     for entry in attempt.transcript[:ENTRIES]:
@@ -199,6 +209,7 @@ def nearest_line(verdict: Verdict, reply: str, attempt: Attempt | None = None) -
     one = next((piece for piece in text_pieces(verdict) if piece.code == "not-contained"), None)
     if one is None:
         return None
+    reply = judged_text(verdict, reply)
     shown, wanted = one_line(reply[:LONGEST]), one_line(one.text)
     miss = None if one.rule else in_other_case(wanted, shown, part_of_word=_worth(wanted))
     same = same_meaning(one.text, reply[:LONGEST], synonyms_of(attempt)) if miss is None else None
@@ -268,7 +279,9 @@ def _found(
         )
 
 
-def _missing(sought: str, reply: str, ignoring_case: bool, attempt: Attempt | None = None) -> Iterator[Line]:
+def _missing(
+    sought: str, reply: str, ignoring_case: bool, attempt: Attempt | None = None, *, label: str = _REPLY
+) -> Iterator[Line]:
     wanted, text = one_line(sought, LONGEST_WANTED), one_line(reply)
     miss = None if ignoring_case else in_other_case(wanted, text, part_of_word=_worth(wanted))
     same = same_meaning(sought, reply, synonyms_of(attempt)) if miss is None else None
@@ -279,7 +292,7 @@ def _missing(sought: str, reply: str, ignoring_case: bool, attempt: Attempt | No
             Span(f" is not there; the nearest is {same.how}:", "muted"),
         )
         place = _excerpt(text, same.start, same.end, [Mark(0, 10**6, "hit-near")])
-        yield (Span("  reply   ", "label"), *place)
+        yield (Span(label, "label"), *place)
         return
     if miss is None and _worth(wanted):
         miss = near_miss(wanted, text, ignoring_case=ignoring_case)
@@ -293,7 +306,7 @@ def _missing(sought: str, reply: str, ignoring_case: bool, attempt: Attempt | No
         *marked((Span(wanted),), [Mark(a, b, "removed") for a, b in miss.wanted_marks]),
     )
     yield (
-        Span("  reply   ", "label"),
+        Span(label, "label"),
         *_excerpt(text, miss.start, miss.end, [Mark(0, 10**6, "hit-near"), *_added(miss.found_marks)]),
     )
 
