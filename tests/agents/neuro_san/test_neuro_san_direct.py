@@ -16,10 +16,18 @@ from tui_eval.agents import Agent, AgentError, Request, create
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Exchanged, Finished, Note
 from tui_eval.guard.trust import NeedsTrust
+from tui_eval.scripting import printed
 
 PACKAGE = """
 import os, threading, time
+from concurrent.futures import ThreadPoolExecutor
 from coded import words
+
+together, pool = threading.Barrier(2), ThreadPoolExecutor(2)
+
+def tool(text):
+    together.wait(20)
+    print("a tool of", text)
 
 class Session:
     def __init__(self, network, use_direct, metadata):
@@ -28,6 +36,8 @@ class Session:
 
     def streaming_chat(self, body):
         text = body["user_message"]["text"]
+        if text.startswith("print"):
+            pool.submit(tool, text).result()
         if text == "sleep":
             yield {"response": {"type": "AGENT_PROGRESS", "text": "asleep"}}
             time.sleep(3600)
@@ -127,6 +137,24 @@ async def test_a_session_is_made_once_and_before_the_first_turn_is_timed(folder:
             pass
     assert made.read_text() == "made "
     await session.close()
+    await it.close()
+
+
+async def test_what_a_coded_tool_prints_is_kept_with_the_attempt_that_it_works_for(folder: Path) -> None:
+    it = library(folder)
+
+    async def prints(text: str) -> str:
+        kept: list[str] = []
+        token = printed.set(kept.append)
+        session = await it.open(context(network="n", connection="direct"))
+        async for _ in session.send(Request(1, text)):
+            pass
+        printed.reset(token)
+        await session.close()
+        return "".join(kept)
+
+    texts = await asyncio.gather(prints("print 1"), prints("print 2"))
+    assert texts == ["a tool of print 1\n", "a tool of print 2\n"]
     await it.close()
 
 

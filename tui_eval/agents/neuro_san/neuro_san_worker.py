@@ -7,6 +7,7 @@ Only the standard library and neuro-san: the interpreter need not have tui-eval,
 
 from __future__ import annotations
 
+import contextvars
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from glob import iglob
@@ -32,6 +34,8 @@ MOST = 20_000
 NETWORKS = (".hocon", ".json")
 """How a network is named that is asked by its file."""
 _LARGEST = 4_000_000
+_PRINTING = Path(__file__).parents[2] / "scripting" / "python"
+"""Where what keeps the prints of people's code apart lies, which needs the standard library only."""
 _INFO = ("AGENT_LLM_INFO_FILE", "AGENT_TOOLBOX_INFO_FILE", "MCP_SERVERS_INFO_FILE")
 _LISTED = re.compile(r'"([^"\n]+\.(?:hocon|json))"')
 _INCLUDED = re.compile(
@@ -122,6 +126,7 @@ class Worker:
         self._sessions: dict[str, Any] = {}
         self._chats: dict[int, Any] = {}
         self._factory: Any = None
+        self._printed: dict[int, Any] = {}
         self._package = ""
         self._models: set[str] = set()
         if manifest:
@@ -134,6 +139,18 @@ class Worker:
         sys.path[0:1] = above
         os.environ["PYTHONPATH"] = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
         sys.path.append(os.getcwd())
+        sys.path.insert(0, str(_PRINTING))
+        import python_worker_printing as printing  # pyright: ignore[reportMissingImports]
+
+        del sys.path[0]
+        self._printing = printing
+        sys.stdout = printing.Stdout(self._only)
+        ThreadPoolExecutor.submit = _submitted  # type: ignore[method-assign]  # tools that are not async run there
+
+    def _only(self) -> Any:
+        """What keeps the prints of code of which nothing tells whom it works for: the request, where there is one."""
+        kept = list(self._printed.values())
+        return kept[0] if len(kept) == 1 else None
 
     def run(self) -> None:
         """Work until the host goes away."""
@@ -163,7 +180,9 @@ class Worker:
 
     def _answer(self, request: dict[str, Any]) -> None:
         identity = request["id"]
-        answer: dict[str, Any] = {"id": identity, "kind": "result", "value": None, "stdout": ""}
+        answer: dict[str, Any] = {"id": identity, "kind": "result", "value": None}
+        printed = self._printed[identity] = self._printing.Printed()
+        self._printing.current.set(printed)  # this thread's, and of all that it has begun
         try:
             work = {"open": self._open, "stream": self._chat, "close": self._close}[request["op"]]
             work(identity, **request["kwargs"])
@@ -173,7 +192,8 @@ class Worker:
                 message = f"{type(error).__name__}: {message}"
             answer |= {"kind": "error", "message": message, "traceback": traceback.format_exc()}
         self._running.discard(identity)
-        self._send({**answer, "files": self._files()})
+        del self._printed[identity]
+        self._send({**answer, "stdout": printed.take(), "files": self._files()})
 
     def _open(
         self, identity: int, key: str, network: str, metadata: dict[str, str], use_direct: bool, own: bool
@@ -255,6 +275,14 @@ class Worker:
         line = json.dumps(answer, default=str).encode("ascii") + b"\n"
         with self._sending:
             self._connection.sendall(line)
+
+
+_submit = ThreadPoolExecutor.submit
+
+
+def _submitted(self: ThreadPoolExecutor, work: Any, /, *args: Any, **options: Any) -> Future[Any]:
+    """In place of `submit`: a thread of the pool works in the context of who asked, as asyncio's own do."""
+    return _submit(self, contextvars.copy_context().run, work, *args, **options)
 
 
 def _closed(session: Any) -> None:
