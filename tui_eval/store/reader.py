@@ -193,6 +193,8 @@ class RunReader:
         """These cases of the run by the names that lists call them."""
         rows = list(rows)
         names = self._listed_names.of(rows)
+        if not names:
+            return rows
         return [
             msgspec.structs.replace(row, name=names[row.case_id]) if row.case_id in names else row
             for row in rows
@@ -569,6 +571,8 @@ class _ListedNames:
                     found[case.case_id] = name
             elif _may_be_unnamed(case):
                 unnamed.append(case)
+        if not unnamed:
+            return found
         for asked in self._run.bodies([case.id for case in unnamed], _Asked).values():
             if is_unnamed(asked) and (name := value_text(asked)) not in ("", asked.name):
                 found[asked.case_id] = name

@@ -418,6 +418,10 @@ class HttpCall:
     async def _rest(self, response: aiohttp.ClientResponse) -> bytes:
         """What comes after a stream has said its end, for a moment: some servers never end the answer as HTTP does, or
         cut the connection."""
+        if response.content.is_eof():  # mostly, and a limit of time takes longer than the rest of this
+            with suppress(*FAILURES):
+                return await response.content.read(_AT_ONCE)
+            return b""
         loop = asyncio.get_running_loop()
         self._leaves = self._leaves or loop.time() + LINGER
         with suppress(*FAILURES):
@@ -555,7 +559,7 @@ class HttpCall:
     async def close(self) -> None:
         """Give the connection back, or close it where the answer is not complete."""
         response, self._response = self._response, None
-        if response is not None:
+        if response is not None and not response.closed:
             with suppress(*FAILURES):
                 response.release()
                 await response.wait_for_close()
