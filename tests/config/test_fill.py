@@ -148,6 +148,32 @@ def test_writing_variables() -> None:
     assert config.fill(agent("echo", prefix="${UNSET:-plain}"), Trust()).options["prefix"] == "plain"
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("$${A} ${PATH} ${B:-x} costs $5 x$y", ""),
+        ("$KEY", "$ before a name without braces"),
+        ("a ${PATH} $${B} ${NAME", "'${NAME'"),
+        ("${NAME-default} ${PATH}", "'${NAME-default} ${PATH}'"),
+        ("${a.b}", "'${a.b}'"),
+    ],
+)
+def test_what_is_no_variable_though_it_looks_like_one_is_noted(
+    project: Project, value: str, said: str
+) -> None:
+    """It was sent as it stands: an address with `${HOST-localhost}` in it, `$KEY` as the key."""
+    config = project(f"agents:\n  a:\n    type: echo\n    prefix: '{value}'\n")
+    told = [str(problem) for problem in config.problems]
+    assert (
+        not told
+        if not said
+        else told[0].startswith(
+            f"tui_eval.yaml:4: agents.a.prefix: {said} is no variable, and stays as it is; write ${{NAME}}"
+        )
+    )
+    assert "a" in config.agents and all(problem.level == "note" for problem in config.problems)
+
+
 def test_databases(project: Project, tmp_path: Path) -> None:
     loaded = project(
         "databases:\n"

@@ -22,6 +22,7 @@ from tui_eval.config.config_schema import (
     SuiteRule,
     refused_agent,
 )
+from tui_eval.config.config_values import no_variable
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Problem
 from tui_eval.model_ids import agent_of
@@ -169,6 +170,19 @@ class _Reader:
         config.run = self._run(items.get("run"))
         config.prices = self._prices(items.get("prices"))
         config.providers = self._providers(items.get("providers"))
+        for key in ("agents", "databases", "judge"):
+            self._note_no_variables(items.get(key), (key,))
+
+    def _note_no_variables(self, value: Any, path: tuple[Hashable, ...]) -> None:
+        if isinstance(value, str):
+            if "$" in value and (shown := no_variable(value)):
+                cure = "write ${NAME} or ${NAME:-default} for a variable, $${ for a plain ${"
+                text = f"{shown} is no variable, and stays as it is"
+                line, key = self._lines.at(*path), ".".join(map(str, path))
+                self._config.problems.append(Problem(self._name, line, key, text, cure, "note"))
+        elif isinstance(value, dict | list):
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                self._note_no_variables(item, (*path, key))
 
     def _agents(self, given: Any) -> dict[str, AgentSpec]:
         agents: dict[str, AgentSpec] = {}

@@ -71,6 +71,20 @@ def variables_in(text: str) -> list[str]:
     return [found[1] for found in _VARIABLE.finditer(text) if found[1]]
 
 
+def no_variable(text: str) -> str:
+    """What of a text was meant for a variable, is none and so stays as it is, in words (`${NAME` without its end,
+    `${NAME-default}`, a whole value that is `$NAME`); empty where nothing was."""
+    if re.fullmatch(r"\$[A-Za-z_]\w*", text):
+        return "$ before a name without braces"
+    end = 0
+    for found in _VARIABLE.finditer(text):
+        if "${" in text[end : found.start()]:
+            break
+        end = found.end()
+    at = text.find("${", end)
+    return repr(text[at : at + 40]) if at >= 0 else ""
+
+
 def with_names(text: str, kept: Callable[[str], bool], filled: bool) -> str:
     """A text with some variables as `${NAME}`, and no default of theirs; the others filled in, or left as they stand."""
     sign = "$$" if filled else "$"
