@@ -625,3 +625,19 @@ def test_an_entry_of_suites_that_never_counts_is_noted(
     # Of some files of a project it is said where no others could be meant.
     plain = told is not None and ", " not in told
     assert (note in cli("run", "tests/ord/a.yaml").err) == plain
+
+
+def test_an_entry_of_suites_that_no_suite_matches_is_noted(cli: Cli, project: Path) -> None:
+    """`path: tset/**` changed nothing, and nothing said so."""
+    text = (project / "tui_eval.yaml").read_text()
+    (project / "tui_eval.yaml").write_text(
+        f"{text}suites:\n  - {{path: '*.yaml'}}\n  - {{path: 'tset/**', attempts: 3}}\n"
+    )
+    line = len(text.splitlines()) + 3
+    told = cli("check")
+    assert told.code == 0
+    assert (
+        f"tui_eval.yaml:{line}: suites: entry 2 (tset/**) is never used: no suite has such a path; mend"
+        in told.out
+    )
+    assert "never used" not in cli("check", "suite.yaml").out + cli("run", ".").err

@@ -81,6 +81,27 @@ def test_an_entry_that_no_case_could_be_asked_with_is_an_error(
     assert told.code == 4 and f"tui_eval.yaml:2: agents.helper.{said}" in told.out, told
 
 
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("{type: sql, database: shpo}", "database: there is no database 'shpo'; did you mean shop?"),
+        ("{type: sql}", "database: missing: a sql tool needs it"),
+        ("{type: canned, result: 1}", "name: missing: a canned tool needs it"),
+        ("{type: python, function: 'gone.py:f'}", "function: there is no file gone.py; mend its path"),
+    ],
+)
+def test_what_a_tool_of_a_model_lacks_is_an_error(cli: Cli, project: Path, tool: str, said: str) -> None:
+    """Each case was an error in the run; `check` found nothing."""
+    agent = f"{{type: openai, model: m, base_url: 'http://127.0.0.1:9/v1', tools: [{tool}]}}"
+    (project / "tui_eval.yaml").write_text(
+        f"agents:\n  helper: {agent}\ndatabases: {{shop: {{type: files, path: .}}}}\n"
+    )
+    told = cli("check", "suite.yaml")
+    assert (
+        told.code == 4 and f"tui_eval.yaml:2: agents.helper.tools.0.{said}; suite.yaml:3 needs it" in told.out
+    )
+
+
 def test_a_provider_that_we_have_no_agent_for_is_said(cli: Cli, project: Path) -> None:
     _suite("['bedrock:some.model']")
     told = cli("check", "promptfooconfig.yaml")

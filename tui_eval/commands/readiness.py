@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tui_eval.agents import AgentError, Services, agent_class, create
 from tui_eval.config import project as configuration
@@ -119,6 +119,10 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
         path = Path(spec.base or config.root) / file
         if file and (os.sep in file or "." in file) and not os.path.isfile(path):
             return fault(no_file(path, file), "mend its path", option or "", True)
+    for index, tool in enumerate(spec.options.get("tools") or []):
+        if said := _tool_fault(tool, spec, config):
+            key, message, cure = said
+            return fault(message, cure, f"tools.{index}.{key}", True)
     folder = spec.options.get("cwd") if spec.type == "command" else None
     if isinstance(folder, str) and "${" not in folder:
         place = Path(spec.base or config.root) / folder
@@ -152,6 +156,34 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
     if usual and not keyed and (not address or is_own_host(spec.type, str(address))):
         return fault("there is no key of its provider", f"set {usual}", "")
     return None
+
+
+def _tool_fault(tool: Any, spec: AgentSpec, config: Config) -> tuple[str, str, str] | None:
+    """What a tool of a model lacks: the key, what is wrong with it, what to do."""
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    needed = _TOOLS_NEED.get(kind or "")
+    if needed is None or "${" in str(tool.get(needed)):
+        return None
+    named = str(tool.get(needed) or "")
+    if not named:
+        return needed, f"missing: a {kind} tool needs it", ""
+    if kind == "sql" and named not in config.databases and not (config.nao and config.nao.withheld):
+        slip = close_to(named, config.databases)
+        there = ", ".join(config.databases) or "none"
+        return (
+            needed,
+            f"there is no database {named!r}",
+            f"did you mean {slip}?" if slip else f"there is: {there}",
+        )
+    if kind == "python":
+        file = named.rpartition(":")[0]
+        path = Path(spec.base or config.root) / file
+        if file.endswith(".py") and not os.path.isfile(path):
+            return needed, no_file(path, file), "mend its path"
+    return None
+
+
+_TOOLS_NEED = {"sql": "database", "canned": "name", "python": "function"}
 
 
 def _entry_of(spec: AgentSpec, config: Config) -> str:

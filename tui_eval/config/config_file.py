@@ -214,14 +214,14 @@ class _Reader:
             return None
         options = keys.AGENT_OPTIONS.get(str(kind), {})
         before = len(self._config.problems)
-        article = "an" if str(kind)[0] in "aeio" else "a"
+        article = "an" if str(kind)[0] in "aeioh" else "a"
         taken = self._take({**keys.AGENT, **options}, value, path, f"{article} {kind} agent")
         if "type" not in taken:
             return None
         refused = {problem.key for problem in self._config.problems[before:]}
         for key in keys.REQUIRED.get(taken["type"], ()):
             if key not in taken and ".".join(map(str, (*path, key))) not in refused:
-                self._wrong((*path, key), f"missing: a {kind} agent needs it")
+                self._wrong((*path, key), f"missing: {article} {kind} agent needs it")
         spec = self._spec(name, taken, {key: taken[key] for key in options if key in taken}, path)
         if len(self._config.problems) > before or self._twice_in(path) is not None:
             return None  # without `base_ulr`, or with the other of two, it is another agent

@@ -97,8 +97,11 @@ def headers(value: Any) -> dict[str, str]:
 def texts(value: Any) -> list[str]:
     """A list of texts; one text alone is a list of it."""
     items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
+    if not isinstance(items, list):
         raise Wrong(f"must be a list of texts, not {_shown(value)}")
+    for item in items:
+        if not isinstance(item, str) or not item:
+            raise Wrong(f"must be a list of texts: {_shown(item)} is none")
     return items
 
 
@@ -156,12 +159,13 @@ def number(least: float = 0, *, above: bool = False) -> Check:
             value = float(value)  # YAML 1.1 takes 1e-5 for text
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise Wrong(f"must be a number {bound}, not {_shown(value)}")
+        given = value
         try:
             value = float(value)
         except OverflowError:
             value = math.inf
         if not math.isfinite(value) or value < least or (above and value == least):
-            raise Wrong(f"must be a number {bound}, not {_shown(value)}")
+            raise Wrong(f"must be a number {bound}, not {_shown(given)}")
         return value
 
     return check

@@ -290,7 +290,8 @@ def rule_for(config: Config, suite_path: str | Path) -> SuiteRule | None:
 
 def unused_rules(config: Config, suite_paths: Iterable[str], whole: bool = False) -> list[Problem]:
     """A note for each entry of `suites:` that matches some of these suites (paths from the root), of which entries before
-    it take all. `whole`: these are all suites of the project; else it is said of what can have no others alone."""
+    it take all. `whole`: these are all suites of the project, and what matches none of them is noted, too; else it is said
+    of what can have no others alone."""
     if config.file is None:
         return []
     came: dict[int, set[int]] = {}
@@ -299,7 +300,7 @@ def unused_rules(config: Config, suite_paths: Iterable[str], whole: bool = False
         if not rule.line:
             continue  # none of the file
         takers = {_first_match(config, path) for path in paths if _pattern(rule.path).match_file(path)}
-        if takers and number not in takers:
+        if number not in takers and (takers or (whole and paths)):
             came[number] = takers
     notes: list[Problem] = []
     for number, takers in came.items():
@@ -307,14 +308,16 @@ def unused_rules(config: Config, suite_paths: Iterable[str], whole: bool = False
         before = [config.suites[one].path for one in sorted(takers)]
         if not whole and not any(_takes_all_of(one, pattern) for one in before):
             continue
-        takes = f"{some_of(before, 3)} before it take{'s' if len(before) == 1 else ''} all its files"
+        takes = "no suite has such a path"
+        if before:
+            takes = f"{some_of(before, 3)} before it take{'s' if len(before) == 1 else ''} all its files"
         notes.append(
             Problem(
                 os.path.relpath(config.file, config.root),
                 config.suites[number].line,
                 "suites",
                 f"entry {number + 1} ({pattern}) is never used: {takes}",
-                "write it before",
+                "write it before" if before else "mend its path: it is from the folder of this file",
                 level="note",
             )
         )
