@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -22,6 +23,8 @@ from textual.widget import Widget
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.terminal.type_ahead import keys_wait
 
+SLOW = 3.0
+"""Seconds after which work that a key asked for is said to go on, each time."""
 T = TypeVar("T")
 _QUEUES: WeakKeyDictionary[App[Any], dict[str, threading.Thread]] = WeakKeyDictionary()
 """The last thread of each queue."""
@@ -139,9 +142,27 @@ class Tasks:
         name: str = "background",
         opens: bool = False,
         queue: str = "",
+        slow: str = "",
     ) -> None:
-        """See `run_in_thread`."""
-        run_in_thread(self._app, function, on_done, on_error, name=name, opens=opens, queue=queue)
+        """See `run_in_thread`. `slow` is said again and again where it takes long."""
+        work = self._said_to_go_on(function, slow) if slow else function
+        run_in_thread(self._app, work, on_done, on_error, name=name, opens=opens, queue=queue)
+
+    def _said_to_go_on(self, function: Callable[[], T], words: str) -> Callable[[], T]:
+        began = time.monotonic()
+
+        def say() -> None:
+            self._notices.say(f"{words} ({time.monotonic() - began:.0f} s)")
+
+        timer = self._app.set_interval(SLOW, say)
+
+        def work() -> T:
+            try:
+                return function()
+            finally:
+                self._app.call_later(timer.stop)
+
+        return work
 
     def later(self, callback: Callable[..., Any], *arguments: Any) -> None:
         """Call this on the app's loop; may be called in a thread."""

@@ -151,6 +151,10 @@ class PlaceStack(Protocol):
         """The case that keys mean."""
         ...
 
+    def stays(self) -> Callable[[], bool]:
+        """Says later whether the person is still where they are now, on that case."""
+        ...
+
     def pointers(self) -> Sequence[CasePointer]:
         """The cases that keys mean which act on all rows of a test."""
         ...

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from tests.support.alone import Alone, FakeList, on_project
 from tests.support.live_run import LiveRun
 from tui_eval.engine.request import Recorded
+from tui_eval.formats import accepting
 from tui_eval.model import Verdict
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.tui.controllers.editing import SavedElsewhere
@@ -254,6 +257,28 @@ class Accepting:
 
     async def press(self, key_id: str) -> None:
         await self.alone.press(self.controller.handlers(), key_id)
+
+
+async def test_a_change_that_took_long_does_not_come_over_what_one_went_on_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A YAML suite of 20,000 cases is looked at for half a minute, in which nothing was said; the enter with which the
+    person went on wrote the change unseen."""
+    one = Accepting(await on_project(tmp_path))
+    go, propose = threading.Event(), accepting.propose
+    monkeypatch.setattr(accepting, "propose", lambda *given: go.wait(20) and propose(*given))
+    one.controller.handlers()["case.accept"]()
+    while not one.alone.window.timers:
+        while one.alone.window.waiting:
+            one.alone.window.waiting.popleft()()
+        await asyncio.sleep(0.01)
+    one.alone.window.timers[-1].ring()
+    assert one.alone.said.startswith(f"looking at {SUITE}: what would change (")
+    one.alone.go_to(GREETS)
+    go.set()
+    await one.alone.settle()
+    assert one.alone.said == f"what would change in {REFUND} is not shown, as you went on"
+    assert one.alone.window.timers[-1].stopped and one.alone.window.screen is one.alone.list
 
 
 async def test_the_change_is_shown_written_and_taken_back(tmp_path: Path) -> None:

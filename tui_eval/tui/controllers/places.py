@@ -177,6 +177,18 @@ class PlaceController:
         place = self.place
         return place.current() if place is not None else None
 
+    def stays(self) -> Callable[[], bool]:
+        """Says later whether the person is still where they are now, on that case: what a key asked for long ago is not to
+        come over what they went on to, and take a key that is meant for that."""
+
+        def here() -> tuple[Front | None, str]:
+            place = next((s for s in reversed(self._window.screen_stack) if isinstance(s, Front)), None)
+            pointer = place.current() if place is not None else None
+            return place, pointer.case_id if pointer is not None else ""
+
+        before = here()
+        return lambda: self.place is before[0] and here() == before
+
     def pointers(self) -> Sequence[CasePointer]:
         """The cases that keys mean which act on all rows of a test."""
         place = self.place

@@ -260,6 +260,7 @@ class AcceptController:
         if pointer is None:
             self._notices.say("put the cursor on a case first")
             return
+        stays = self._places.stays()
 
         def take(content: CaseContent) -> None:
             item = self.state.by_id.get(pointer.case_id)
@@ -275,8 +276,15 @@ class AcceptController:
             else:
                 work = partial(self._proposed, case, content.attempt)
                 name = self.state.name_of(case.case_id, content.name or case.name)
-                shown = partial(self._show_proposal, name)
-                self._core.tasks.thread(work, shown, name="accept", opens=True)
+                slow = f"looking at {case.suite}: what would change"
+
+                def shown(proposed: tuple[Proposal, str]) -> None:
+                    if stays():
+                        self._show_proposal(name, proposed)
+                    else:
+                        self._notices.say(f"what would change in {name} is not shown, as you went on")
+
+                self._core.tasks.thread(work, shown, name="accept", opens=True, slow=slow)
 
         self._recorded.read(pointer, take)
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from tui_eval.tui.state.case.copying import SaveChoice, SaveOffer
 
 
+NOT_ASKED = "the conversation is not saved, as you went on"
+
+
 class Written(NamedTuple):
     """A file as it is (None: there is none) and as it will be."""
 
@@ -117,11 +120,16 @@ class SaveController:
         """Ask, once it is known which files can take it; with the names that the case has on the screen."""
         names = {item.name for item in self.state.rows if item.suite == case.suite}
         work = partial(_offer, case, shown, attempt, names, *self._project())
+        stays = self._places.stays()
 
         def ask(offer: SaveOffer) -> None:
-            self._ask(case, attempt, offer)
+            if stays():
+                self._ask(case, attempt, offer)
+            else:
+                self._notices.say(NOT_ASKED)
 
-        self._core.tasks.thread(work, ask, self._not_written, name="save", opens=True)
+        slow = f"looking at {case.suite}"
+        self._core.tasks.thread(work, ask, self._not_written, name="save", opens=True, slow=slow)
 
     def _ask(self, case: Case, attempt: Attempt, offer: SaveOffer, problem: str = "") -> None:
         """Show the dialog; with what was typed and why it cannot be, until it can or the person leaves."""
@@ -132,8 +140,17 @@ class SaveController:
         def answer(choice: SaveChoice | None) -> None:
             if choice is not None:
                 work = partial(self._made, case, attempt, choice)
-                show = partial(self._show_saved, case, attempt, choice)
-                self._core.tasks.thread(work, show, partial(again, choice), name="save", opens=True)
+                stays = self._places.stays()
+
+                def show(change: Writing) -> None:
+                    if stays():
+                        self._show_saved(case, attempt, choice, change)
+                    else:
+                        self._notices.say(NOT_ASKED)
+
+                slow = f"looking at {choice.file}: what would change"
+                failed = partial(again, choice)
+                self._core.tasks.thread(work, show, failed, name="save", opens=True, slow=slow)
 
         self._places.show("save dialog", offer, problem, answer=answer)
 
