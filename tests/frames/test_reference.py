@@ -92,3 +92,45 @@ def test_lists_and_objects_that_are_expected_are_what_nao_is_sent(
         alone = [{"x": text}], [{"x": given}]
         found = nao_reference.compare(alone[1], alone[0], None, ["x"], types=types)
         assert found.passed is (not isinstance(given, str))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "given"),
+    [
+        ("DATE", "2024-01-05T00:00:00", "2024-01-05"),
+        ("TIME", "10:11:12.5", "10:11:12.500000"),
+        ("TIME", "10:11:12", "10:11:12"),
+        ("INTERVAL", "1 year 2 days", "P1Y2D"),
+        ("JSON", '"x"', "x"),
+        ("JSON", "null", None),
+        ("JSON", "true", True),
+        ("JSON", '{"a": 1.0, "b": [2]}', {"b": [2], "a": 1}),
+        ("BYTEA", "\\x616263", "abc"),
+    ],
+)
+def test_values_of_postgresql_are_what_naos_driver_makes_of_them(kind: str, text: str, given: Any) -> None:
+    """It sends what psycopg reads: a day without a midnight, and JSON that is read already."""
+
+    def said(answer: Any, dialect: str = "postgres") -> str:
+        rows = [{"v": answer}], [{"v": text}]
+        return nao_reference.compare(*rows, None, ["v"], types={"v": kind}, dialect=dialect).message
+
+    assert said(given) == "match"
+    assert said("other") == "values differ"
+    assert kind not in ("DATE", "JSON") or said(given, "duckdb") == "values differ"
+
+
+def test_without_names_of_columns_all_that_are_expected_are_read() -> None:
+    """As nao does, which cannot read a text of nothing but commas."""
+    said = nao_reference.compare([{"a": 1}], [{"a": 1, "b": ","}], None, [])
+    assert said.raises == "ValueError"
+    assert nao_reference.compare([{"a": 1, "c": 2}], [{"a": ","}], None, []).raises == "ValueError"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "given"),
+    [("DOUBLE[]", "[nan, inf]", [None, None]), ("TUPLE(INTEGER, VARCHAR)", "(1, x)", [1, "x"])],
+)
+def test_what_json_has_not_is_nothing_within_lists(kind: str, text: str, given: Any) -> None:
+    said = nao_reference.compare([{"v": given}], [{"v": text}], None, ["v"], types={"v": kind})
+    assert said.message == "match"

@@ -6,6 +6,8 @@ pandas raises, the outcome is an error that names the exception.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from typing import Any
 from tui_eval.frames.compare import FrameComparison
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.numbers import reference_value
-from tui_eval.frames.value_texts import nested_text, period, text_of_bytes
+from tui_eval.frames.value_texts import BYTES_TYPES, JSON_TYPES, nested_texts, period, text_of_bytes
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
@@ -37,6 +39,7 @@ def compare(
     columns: Sequence[str] | None = None,
     error: str | None = None,
     types: Mapping[str, str] | None = None,
+    dialect: str = "duckdb",
 ) -> FrameComparison:
     """Judge rows as nao-core 0.3.29 does, with its messages. Never raises.
 
@@ -45,11 +48,12 @@ def compare(
     Args:
         types: DuckDB's types of the expected columns: lists, objects, intervals and bytes among them, which come as its text,
             are what nao is sent.
+        dialect: That of the database whose rows are expected: of PostgreSQL's its driver makes other values.
     """
     try:
         for name, kind in (types or {}).items():
-            if kind.upper() in ("INTERVAL", "BLOB"):
-                sent = _as_sent(kind.upper(), expected, actual or (), name)
+            if kind.upper() in SPELLED or (dialect == "postgres" and kind.upper() in SPELLED_BY_POSTGRES):
+                sent = _as_sent(kind.upper(), dialect, expected, actual or (), name)
                 expected, actual = _with(sent, expected, name) or [], _with(sent, actual, name)
             if held := _holder(kind):
                 expected = [row | {name: held.of(row.get(name), kind)} for row in expected]
@@ -64,14 +68,29 @@ def compare(
         )
 
 
+SPELLED = ("INTERVAL", *BYTES_TYPES)
+SPELLED_BY_POSTGRES = ("DATE", "TIME", *JSON_TYPES)
+"""Types whose texts nao's server sends otherwise, and those of which it does where they are PostgreSQL's."""
+
+
 def _as_sent(
-    kind: str, expected: Sequence[dict[str, Any]], actual: Sequence[dict[str, Any]], name: str
-) -> dict[str, str]:
-    """Texts of a column of intervals or bytes, and how nao's server writes them, which is how it compares them."""
-    if kind == "BLOB":  # a text of the answer is no spelling of others
-        blobs = _texts(expected, name)
-        return {blob: text for blob in blobs if (text := text_of_bytes(blob)) is not None}
-    return {text: period(text) for text in _texts(expected, name) | _texts(actual, name)}
+    kind: str, dialect: str, expected: Sequence[dict[str, Any]], actual: Sequence[dict[str, Any]], name: str
+) -> dict[str, Any]:
+    """Texts of a column, and what nao's server sends of them, which is what it compares."""
+    if kind == "INTERVAL":
+        return {text: period(text, dialect) for text in _texts(expected, name) | _texts(actual, name)}
+    texts = _texts(expected, name)  # a text of the answer is no spelling of others
+    if kind in BYTES_TYPES:
+        return {blob: text for blob in texts if (text := text_of_bytes(blob, kind)) is not None}
+    if kind == "DATE":
+        return {text: text.removesuffix("T00:00:00") for text in texts}
+    if kind == "TIME":
+        return {text: f"{text:0<15}" for text in texts if "." in text}
+    made: dict[str, Any] = {}
+    for text in texts:
+        with contextlib.suppress(ValueError, RecursionError):
+            made[text] = json.loads(text)
+    return made
 
 
 def _texts(rows: Sequence[dict[str, Any]], name: str) -> set[str]:
@@ -79,7 +98,7 @@ def _texts(rows: Sequence[dict[str, Any]], name: str) -> set[str]:
 
 
 def _with(
-    sent: dict[str, str], rows: Sequence[dict[str, Any]] | None, name: str
+    sent: dict[str, Any], rows: Sequence[dict[str, Any]] | None, name: str
 ) -> Sequence[dict[str, Any]] | None:
     return rows and [
         row | {name: sent[cell]} if isinstance(cell := row.get(name), str) and cell in sent else row
@@ -87,12 +106,17 @@ def _with(
     ]
 
 
+def _text_sent(value: Any, kind: str) -> str:
+    """A list or an object in one spelling, without the numbers that JSON does not have."""
+    return nested_texts([value], [], kind)[0][0] or ""
+
+
 class _List(list[str]):
     """A list as DuckDB's text of it: equal, sorted and not to be hashed as a list is."""
 
     @classmethod
     def of(cls, value: Any, kind: str) -> Any:
-        return None if value is None else cls([nested_text(value, kind)])
+        return None if value is None else cls([_text_sent(value, kind)])
 
     def __hash__(self) -> int:  # type: ignore[override]
         raise TypeError("unhashable type: 'list'")
@@ -106,7 +130,7 @@ class _Object(dict[str, str]):
 
     @classmethod
     def of(cls, value: Any, kind: str) -> Any:
-        return None if value is None else cls({"": nested_text(value, kind)})
+        return None if value is None else cls({"": _text_sent(value, kind)})
 
     def __hash__(self) -> int:  # type: ignore[override]
         raise TypeError("unhashable type: 'dict'")
@@ -117,7 +141,7 @@ class _Object(dict[str, str]):
 
 def _holder(kind: str) -> type[_List] | type[_Object] | None:
     upper = kind.upper()
-    if upper.endswith("]"):
+    if upper.endswith("]") or upper.startswith("TUPLE("):
         return _List
     return _Object if upper.startswith(("STRUCT", "MAP(")) else None
 
@@ -149,9 +173,12 @@ def _check(
         return FrameComparison(False, f"row count: {len(actual)} vs {len(expected)}")
     decimals = 2 if settings.decimals is None else settings.decimals
     left = {name: _normalised(left[name], decimals) for name in dict.fromkeys(names)}
+    others = (
+        names if columns else right
+    )  # without names all columns are read, and those of the answer compared
+    right = {name: _normalised(right[name], decimals) for name in dict.fromkeys(others)}
     if not columns:
         _require(names, right)
-    right = {name: _normalised(right[name], decimals) for name in dict.fromkeys(names)}
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"The column label {name!r} is not unique.")

@@ -386,8 +386,8 @@ def _by_reference(
     from tui_eval.frames.nao_reference import compare
 
     names = columns or _names(_frame(expected))
-    types = getattr(expected, "types", None)
-    return compare(_records(actual), _records(expected) or [], settings, names, types=types)
+    types, dialect = getattr(expected, "types", None), getattr(expected, "dialect", "duckdb")
+    return compare(_records(actual), _records(expected) or [], settings, names, types=types, dialect=dialect)
 
 
 def _records(side: Any) -> list[dict[str, Any]] | None:

@@ -77,20 +77,21 @@ _ISO_INTERVAL = re.compile(
 _MOST_OF_AN_INTERVAL = 100
 
 
-def interval(text: str, year: int = 360) -> str | None:
+def interval(text: str, year: int = 360, own_year: int = 360) -> str | None:
     """An interval in one spelling, from a database's text (`2 months 3 days 01:00:00`), Python's (`3 days, 1:00:00`) or
     an ISO period (`P2M3DT1H`, in which nao's API sends them), or None where it is none of these. As for DuckDB a month is
     30 days and a day 24 hours.
 
     Args:
         year: the days that a year of an ISO period has.
+        own_year: those of a database's text.
     """
     if not text or len(text) > _MOST_OF_AN_INTERVAL:
         return None
     if found := _DATABASE_INTERVAL.fullmatch(text):
         years, months, days, sign, hours, minutes, seconds = found.groups()
         weeks, minus = None, -1 if sign == "-" else 1
-        whole, year = 1, 360
+        whole, year = 1, own_year
     elif text[-1] not in "PT" and (found := _ISO_INTERVAL.fullmatch(text)):
         first, years, months, weeks, days, hours, minutes, seconds = found.groups()
         whole, minus = -1 if first else 1, 1
@@ -119,10 +120,11 @@ def intervals(wanted: list[str | None], given: list[str | None]) -> tuple[list[s
     return expected, [None if text is None else read(text) for text in given]
 
 
-def period(text: str) -> str:
+def period(text: str, dialect: str = "duckdb") -> str:
     """An interval of a database, or of Python, as nao's server sends it (`P1DT1H` for `25:00:00`); other texts as they
-    are."""
-    if "P" in text or (known := interval(text)) is None:
+    are. A year of PostgreSQL is one of its driver's 365 days."""
+    own_year = _YEAR if dialect == "postgres" else 360
+    if "P" in text or (known := interval(text, own_year=own_year)) is None:
         return text
     seconds = Decimal(known.removesuffix(" s"))
     minutes, second = divmod(abs(seconds), 60)

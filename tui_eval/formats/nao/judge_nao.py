@@ -454,7 +454,8 @@ def _compare(answer: RowsAnswer, result: SqlResult | None, settings: Any, refere
         expected = rows(result) if result is not None else answer.expected or []
         columns = result.columns if result is not None else answer.columns
         types = result.types if result is not None else None
-        return original.compare(answer.rows, expected, settings, columns, answer.error, types)
+        dialect = result.dialect if result is not None else "duckdb"
+        return original.compare(answer.rows, expected, settings, columns, answer.error, types, dialect)
     if result is not None:
         return compare(answer.rows, result, settings, None, answer.error)
     return compare(answer.rows, answer.expected or [], settings, answer.columns, answer.error)

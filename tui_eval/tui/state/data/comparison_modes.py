@@ -73,7 +73,8 @@ def _compared(mode: str, details: DataDetails, expected: list[Any], actual: list
     settings, columns = settings_of(details), details.columns or None
     if mode != "reference":
         return compare.compare(actual, expected, settings, columns, types=_types(details))
-    return nao_reference.compare(actual, expected, settings, columns, types=_types(details) or None)
+    types, dialect = _types(details) or None, str(details.settings.get("dialect") or "duckdb")
+    return nao_reference.compare(actual, expected, settings, columns, types=types, dialect=dialect)
 
 
 def _types(details: DataDetails) -> dict[str, str]:
@@ -85,12 +86,14 @@ def _types(details: DataDetails) -> dict[str, str]:
 def _of_frames(mode: str, details: DataDetails, expected: Any, actual: Any) -> Any:
     """One comparison of frames; None where the reference would have to go through their rows."""
     from tui_eval.frames import compare, reference_frames
+    from tui_eval.frames.nao_reference import SPELLED, SPELLED_BY_POSTGRES
     from tui_eval.frames.numbers import MIXED
 
     settings, columns = settings_of(details), details.columns or None
     types = _types(details)
     if mode == "reference":
-        mixed = not {MIXED, "INTERVAL", "BLOB"}.isdisjoint(types.values())
+        spelled = SPELLED_BY_POSTGRES if details.settings.get("dialect") == "postgres" else ()
+        mixed = not {MIXED, *SPELLED, *spelled}.isdisjoint(types.values())
         return None if mixed else reference_frames.compare_frames(actual, expected, settings, columns)
     return compare.compare(actual, expected, settings, columns, types=types)
 
