@@ -441,6 +441,15 @@ _SRV = "import pkg.other\n"
         ({"command": ["python3", "-u", "-mone"]}, "one.py"),
         ({"command": ["python3", "-m", "one"]}, "two.py"),
         ({"command": ["python3", "srv/c.py"]}, "srv/c.py"),
+        ({"command": ["python3", "one.py", "--rules=HERE/srv/r.txt"]}, "srv/r.txt"),
+        ({"command": "python3 one.py --rules=srv/run"}, "srv/run"),
+        ({"command": "sh -c 'python3 one.py srv/r.txt'"}, "srv/r.txt"),
+        ({"command": ["sh", "-c", 'RULES=srv/r.txt; cat "$RULES"']}, "srv/r.txt"),
+        ({"command": ["sh", "-c", 'cat "srv/r.txt"|python3 one.py']}, "srv/r.txt"),
+        (
+            {"command": ["sh", "-c", "cd srv && python3 -m pkg.mod"], "env": {"PYTHONPATH": "srv"}},
+            "srv/pkg/other.py",
+        ),
     ],
 )
 def test_what_a_command_runs_is_found_where_it_runs(
@@ -451,6 +460,7 @@ def test_what_a_command_runs_is_found_where_it_runs(
         "srv/pkg/__init__.py": "", "srv/pkg/__main__.py": "", "srv/pkg/mod.py": _SRV, "srv/pkg/other.py": "",
     }  # fmt: skip
     marks = Fingerprints(write(tmp_path, files), Trust(granted=True))
+    options = json.loads(json.dumps(options).replace("HERE", str(tmp_path)))
     spec = AgentSpec("own", "command", options, base=str(tmp_path))
     before = marks.agent(spec)
     (tmp_path / edited).write_text("more = 2\n")

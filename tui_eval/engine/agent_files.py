@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -40,6 +41,8 @@ _NAMES = (
 _SHELL = (".sh", ".bash", ".zsh")
 _SHELL_WORD = re.compile(r"[\w./-]{1,200}")
 _SHELL_WORDS, _SHELL_PLACES = 500, 20  # that are looked at
+_BETWEEN = r"[\s'\"`=;|&()<>@,]+"
+"""What a shell or a program takes for the end of a name."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _NOT_THEIRS = frozenset({*sys.builtin_module_names, *sys.stdlib_module_names, "__main__", "tui_eval"})
 _PREFIXES = ("file://", "python:", "javascript:", "exec:", "script:", "golang:", "ruby:")
@@ -54,12 +57,14 @@ def named_files(spec: AgentSpec, root: Path) -> list[Path]:
     listed = [base / name for name in spec.files]
     for value in (spec.options.get(name) for name in _NAMES):
         listed += _named(value, base)
-    words = list(_words(spec.options.get("command")))
+    command = spec.options.get("command")
+    words, pieces = list(_words(command)), list(_pieces(command))
     folders = program_folders(spec, root)
     for place in folders:
         for word in words:
             listed += [*_named(word, place), place / word]
-    named = _existing([*listed, *_modules(words, folders)])
+        listed += [place / piece for piece in dict.fromkeys(pieces)]
+    named = _existing([*listed, *_modules(words, folders), *_modules(pieces, folders)])
     return _existing([*named, *_run_by_shell(named, folders)])
 
 
@@ -202,6 +207,14 @@ def _words(value: Any) -> Iterator[str]:
         yield from (item for item in value if isinstance(item, str))
     elif isinstance(value, str):
         yield from value.split()
+
+
+def _pieces(command: Any) -> Iterator[str]:
+    """What may be a file in the words of a command: what stands in quotes, behind `=`, and in a script that a shell is
+    given (`sh -c "P=prompt.txt; python bot.py $P"`), in order."""
+    for word in command if isinstance(command, list) else [command]:
+        if isinstance(word, str):
+            yield from islice(filter(None, re.split(_BETWEEN, word)), _SHELL_WORDS)
 
 
 def _existing(paths: list[Path]) -> list[Path]:
