@@ -119,6 +119,25 @@ async def test_javascript_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonH
     assert (await hooks.before_each(cases[0])).vars == {"q": "b", "from": "beforeEach"}
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("h.py", "def get_transform(hook, context):\n    context['test']['vars']['from'] = hook\n    return context\n"),
+        pytest.param(
+            "h.js", "module.exports = (hook, context) => { context.test.vars.from = hook; };\n", marks=node_needed
+        ),
+    ],
+)  # fmt: skip
+async def test_a_hook_without_a_function_s_name_is_what_its_file_exports(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost], name: str, code: str
+) -> None:
+    """As in promptfoo 0.121.20; every case was an error."""
+    suite = make(CONFIG % f"'file://{name}'", trusted=True, **{name.replace(".", "__"): code})
+    assert not suite.problems
+    case = await hooks_of(suite, tmp_path, hosts).before_each(suite.cases[0])
+    assert case.vars == {"q": "a", "from": "beforeEach"}
+
+
 @pytest.mark.parametrize("hook", ["beforeAll", "beforeEach"])
 async def test_what_a_hook_may_not_return(
     make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost], hook: str

@@ -2,8 +2,8 @@
 
 An entry is `file://path:function`. A function called like one of the four hooks runs for that hook
 alone, as `function(context, {hookName})`; any other runs for all of them, as
-`function(hookName, context)`. What `beforeAll` and `beforeEach` return replaces the parts of their
-context that may change; nothing returned leaves them, but for what a JavaScript hook has changed in place, as
+`function(hookName, context)`, and so does, where none is named, what the file exports (in Python
+`get_transform`). What `beforeAll` and `beforeEach` return replaces the parts of their context that may change; nothing returned leaves them, but for what a JavaScript hook has changed in place, as
 promptfoo calls it in its own process; `afterEach` may add named scores and metadata.
 Extensions run one after the other, each with
 what the ones before it made.
@@ -196,13 +196,14 @@ class ExtensionHooks:
         try:
             if file.suffix == ".py":
                 lease = self._lease(self._python, file)
-                told = await self._python.call(file, name, arguments, timeout=TIME_LIMIT, lease=lease)
+                function = name or "get_transform"  # promptfoo's name where none is given
+                told = await self._python.call(file, function, arguments, timeout=TIME_LIMIT, lease=lease)
                 return told.value, context
             lease = self._lease(self._node, file)
             kept = "" if hook == "afterAll" else CONTEXT_OF[hook]  # nothing comes after it
             told = await self._node.call(
                 file,
-                name,
+                name or "",
                 arguments,
                 timeout=TIME_LIMIT,
                 cwd=self._base,
