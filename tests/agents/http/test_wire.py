@@ -396,6 +396,34 @@ async def test_an_answer_whose_headers_cannot_be_read_is_not_asked_for_again(
     assert len(asked) == 1  # it was answered, and so it was paid for
 
 
+@pytest.mark.parametrize(
+    ("kind", "key", "asked"),
+    [
+        ("openai", "base_url", "/gw/chat/completions"),
+        ("anthropic", "base_url", "/gw/v1/messages"),
+        ("ollama", "base_url", "/gw/api/chat"),
+        ("neuro-san", "url", "/gw/api/v1/net/streaming_chat"),
+        ("nao", "url", "/gw/api/test/run"),
+    ],
+)
+async def test_the_query_of_an_address_stays_behind_its_path(kind: str, key: str, asked: str) -> None:
+    lines: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines.append((await reader.readline()).decode())
+        writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/gw/?key=k"
+        more = {"token": "t" * 9} if kind == "nao" else {}
+        it = agent(kind, model="a:b", retries=0, **{key: url}, **more)
+        with pytest.raises(AgentError, match="404"):
+            await talk(it, "x", network="net", connection="http")
+        await it.close()
+    assert lines == [f"POST {asked}?key=k HTTP/1.1\r\n"]
+
+
 async def test_a_file_of_authorities_that_cannot_be_read_is_what_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

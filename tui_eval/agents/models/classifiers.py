@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, usual_secret
+from tui_eval.agents.entry_options import Options, below, usual_secret
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
@@ -86,7 +86,7 @@ class OpenAIModeration(ScoringAgent):
         super().__init__(spec, services)
         options = Options(spec, services, frozenset({"base_url", "api_key", "headers"}))
         base = (options.text("base_url") or OPENAI).rstrip("/")
-        self.url = f"{base}/moderations"
+        self.url = below(base, "moderations")
         key = usual_secret(options, "api_key", base, "OPENAI_API_KEY")
         headers = options.headers()
         if key and "authorization" not in {name.lower() for name in headers}:

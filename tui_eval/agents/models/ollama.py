@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options, loaded, place, usual_secret
+from tui_eval.agents.entry_options import Options, below, loaded, place, usual_secret
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
@@ -40,9 +40,10 @@ class OllamaAgent(Agent):
             services,
             frozenset({"base_url", "api_key", "headers", "system", "parameters", "completion", "model"}),
         )
-        base = (options.text("base_url") or BASE_URL).rstrip("/").removesuffix("/v1")
+        base, mark, query = (options.text("base_url") or BASE_URL).partition("?")
+        base = f"{base.rstrip('/').removesuffix('/v1')}{mark}{query}"
         self.completes = options.flag("completion")
-        self.url = f"{base}/api/{'generate' if self.completes else 'chat'}"
+        self.url = below(base, f"api/{'generate' if self.completes else 'chat'}")
         self.model = spec.model or options.text("model")
         self.system = options.content("system")
         self.parameters = loaded(options, options.mapping("parameters"))

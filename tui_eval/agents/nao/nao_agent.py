@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options
+from tui_eval.agents.entry_options import Options, below
 from tui_eval.agents.http.error_answers import explain, fact_first
 from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
@@ -353,7 +353,7 @@ class NaoSession(Session):
         """One question."""
         began = time.monotonic()
         agent, live = self.agent, self.agent.spec.live
-        url = f"{agent.url}/api/agent" if live else f"{agent.url}/api/test/run"
+        url = below(agent.url, "api/agent" if live else "api/test/run")
         body = encode(self._live_body(request) if live else self._body(request))
         stream, reply = Stream(request.turn), Reply(turn=request.turn)
         for again in (False, True):
@@ -423,7 +423,7 @@ class NaoSession(Session):
         agent = self.agent
         call = agent.client.call(
             "POST",
-            f"{agent.url}/api/trpc/chat.stop",
+            below(agent.url, "api/trpc/chat.stop"),
             body=body,
             headers=agent.credentials.headers,
             any_status=True,

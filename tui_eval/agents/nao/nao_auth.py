@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from tui_eval.agents.base import AgentError
-from tui_eval.agents.entry_options import Options, usual_secret
+from tui_eval.agents.entry_options import Options, below, usual_secret
 from tui_eval.agents.loose_json import decode, encode
 from tui_eval.config.config_values import destination, host_of, is_loopback
 
@@ -68,7 +68,8 @@ async def sign_in(
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         port = runner.addresses[0][1]
-        url = f"{backend}/cli-login?{urlencode({'port': port, 'state': state})}"
+        page = below(backend, "cli-login")
+        url = f"{page}{'&' if '?' in page else '?'}{urlencode({'port': port, 'state': state})}"
         far = _far_away()
         if not far:
             await asyncio.to_thread(webbrowser.open, url)
@@ -201,7 +202,7 @@ class Credentials:
         Raises:
             AgentError: there is no server.
         """
-        call = client.call("GET", f"{self.url}/", any_status=True)
+        call = client.call("GET", below(self.url, ""), any_status=True)
         try:
             async for _ in call.open():
                 pass
@@ -211,15 +212,15 @@ class Credentials:
     async def exchange(self, client: HttpClient, code: str) -> str:
         """The token for a code from the browser."""
         body = {"code": code}
-        return await self._token(client, "/api/cli-auth/token", body, f"sign-in at {self.url}")
+        return await self._token(client, "api/cli-auth/token", body, f"sign-in at {self.url}")
 
     async def _sign_in(self, client: HttpClient) -> str:
         body = {"email": self.email, "password": self.password}
         what = f"sign-in at {self.url} as {self.email}"
-        return await self._token(client, "/api/auth/sign-in/email", body, what)
+        return await self._token(client, "api/auth/sign-in/email", body, what)
 
     async def _token(self, client: HttpClient, path: str, body: dict[str, Any], what: str) -> str:
-        call = client.call("POST", f"{self.url}{path}", body=encode(body))
+        call = client.call("POST", below(self.url, path), body=encode(body))
         try:
             # What goes over the wire here is all secret: none of it is shown.
             answer = decode(await call.whole())

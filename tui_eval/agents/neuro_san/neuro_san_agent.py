@@ -26,7 +26,7 @@ from tui_eval.agents.base import (
     Session,
     SessionContext,
 )
-from tui_eval.agents.entry_options import Options
+from tui_eval.agents.entry_options import Options, below
 from tui_eval.agents.http.http_call import KEPT, HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
@@ -266,7 +266,7 @@ class NeuroSanAgent(Agent):
             url = f"https:{url.removeprefix('http:')}"
             self._secure = self._secure or self._client(url)
             client = self._secure
-        url = f"{url}/api/v1/{quote(network)}/streaming_chat"
+        url = below(url, f"api/v1/{quote(network)}/streaming_chat")
         return NeuroSanSession(self, context, OverHttp(client, url, context.connection == "direct"), network)
 
     def _check(self, network: str, context: SessionContext) -> None:
