@@ -144,7 +144,7 @@ def write_run(root: Path, number: int) -> str:
     return run_id
 
 
-ESC, UP_TO_SUITES = "\x1b", "U"
+ESC = "\x1b"
 VISITS: tuple[tuple[str, list[str], str], ...] = (
     ("trust", ["n"], "evil"),
     ("the list", ["g", "j", "j", "j", "\t", "G", "\t", "s", "s", "S", "S", "i", "i"], "evil"),
