@@ -21,8 +21,7 @@ from tests.support.page_meaning import meaning
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.reports.export import export
 from tui_eval.reports.web_compare import comparison_page
-from tui_eval.reports.web_home import home
-from tui_eval.reports.web_server import _page, case_page
+from tui_eval.reports.web_server import _page, case_page, home_page
 from tui_eval.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden_pages"
@@ -36,7 +35,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     time.tzset()
     root = tmp_path_factory.mktemp("pages")
     (root / "tui_eval.yaml").write_text("{}\n", "utf-8")
-    found = {"no_runs": home(root)}
+    found = {"no_runs": home_page(root)}
     first, second = page_runs.pair(root)
     rich, both = page_runs.rich(root), page_runs.agents(root)
     with pytest.MonkeyPatch.context() as patch:
@@ -59,7 +58,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     broken = root / ".tui-eval" / "runs" / "20260102-000000-bad0"
     broken.mkdir()
     (broken / "run.db").write_bytes(b"garbage" * 500)
-    found["runs"] = home(root)
+    found["runs"] = home_page(root)
     if before is None:
         del os.environ["TZ"]
     else:

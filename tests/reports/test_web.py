@@ -28,8 +28,7 @@ from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.reports.html_templates import render
 from tui_eval.reports.web_compare import PageNotThere, api, comparison_page
-from tui_eval.reports.web_home import home
-from tui_eval.reports.web_server import case_page
+from tui_eval.reports.web_server import case_page, home_page
 from tui_eval.store.index import Index
 from tui_eval.store.schema import RunSummary
 
@@ -166,14 +165,14 @@ def test_a_signal_ends_the_server_and_nothing_is_said_of_its_port(
 
 def test_the_list_of_runs_shows_rates_states_and_a_trend(tmp_path: Path) -> None:
     (tmp_path / "tui_eval.yaml").write_text("{}\n")
-    assert "No runs yet" in home(tmp_path)
+    assert "No runs yet" in home_page(tmp_path)
     runs = []
     for number in range(3):
         linked = runs[0].info.id if number == 2 else None
         run = LiveRun(tmp_path, ["a", "b"], linked_to=linked)
         run.all_done(["passed", "failed" if number == 1 else "passed"])
         runs.append(run)
-    listed = home(tmp_path)
+    listed = home_page(tmp_path)
     assert "Pass rate of 2 runs, oldest at the left; the last 50%" in listed and listed.count("<rect") == 2
     assert listed.count(">compare</a>") == 2 and f"/compare?after={runs[2].info.id}" in listed
     assert f"adds to {runs[0].info.id}" in listed and '<td class="number">100%' in listed
@@ -200,9 +199,11 @@ def _page_of(run: RunSummary) -> str:
 def test_the_list_is_loaded_again_while_a_run_goes_on(tmp_path: Path) -> None:
     (tmp_path / "tui_eval.yaml").write_text("{}\n")
     run = LiveRun(tmp_path, ["a"])
-    assert '<meta http-equiv="refresh" content="5">' in home(tmp_path) and "running</span>" in home(tmp_path)
+    assert '<meta http-equiv="refresh" content="5">' in home_page(tmp_path) and "running</span>" in home_page(
+        tmp_path
+    )
     run.all_done(["passed"])
-    assert "refresh" not in home(tmp_path)
+    assert "refresh" not in home_page(tmp_path)
 
 
 async def test_other_sites_are_refused_a_comparison_too(served) -> None:
@@ -288,7 +289,7 @@ def test_hostile_names_and_texts_are_text(tmp_path: Path) -> None:
     page = comparison_page(tmp_path, {})
     address = html.unescape(next(part for part in page.split('"') if part.startswith("/compare/case")))
     asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
-    for text in (page, case_page(tmp_path, asked), home(tmp_path)):
+    for text in (page, case_page(tmp_path, asked), home_page(tmp_path)):
         assert "<img" not in text and not {chr(code) for code in CONTROL_TABLE} - {"\n"} & set(text)
 
 
@@ -299,7 +300,7 @@ def test_a_damaged_run_is_told_on_every_page(tmp_path: Path) -> None:
     broken = tmp_path / ".tui-eval" / "runs" / "20260102-000000-bad0"
     broken.mkdir()
     (broken / "run.db").write_bytes(b"garbage" * 500)
-    assert "damaged</span>" in home(tmp_path) and f'href="/runs/{broken.name}' not in home(tmp_path)
+    assert "damaged</span>" in home_page(tmp_path) and f'href="/runs/{broken.name}' not in home_page(tmp_path)
     told = _answer(_page, tmp_path, broken.name)
     assert isinstance(told, _Refusal) and "file is not a database" in told
     assert last in comparison_page(tmp_path, {}) and first in comparison_page(tmp_path, {})

@@ -198,7 +198,7 @@ class ActiveRun:
         """Failure modes of the run, kept with it, where they were asked for."""
         if not self.request.assess or self.writer is None:
             return
-        from tui_eval.engine.after.failure_naming import assess_run
+        from tui_eval.engine.after.assessing import assess_run
 
         ask, _ = self.environment.judge(self.request.judge)
         await asyncio.to_thread(self.writer.flush)

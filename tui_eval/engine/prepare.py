@@ -150,9 +150,10 @@ def prepare(
     try:
         if hooked:
             of_files = CasesOfSuites(loaded)
-            from tui_eval.engine.run_hooks import suites_with_hooks  # late, as below: few suites have any
+            from tui_eval.engine.run_hooks import SuiteHooks, suites_with_hooks  # late: few suites have any
 
-            loaded, settings, asks = suites_with_hooks(loaded, hooked, request, settings, environment)
+            environment.hooks = hooks = SuiteHooks(settings, config, trust, environment)
+            loaded, settings, asks = suites_with_hooks(loaded, hooked, request, config.root, hooks)
             cases = candidates(loaded, asks)
             problems += environment.masker.value(no_longer_there(request, [*of_files, *cases]))
             if asks.failed_only or (request.linked_to and asks.cells):
@@ -178,10 +179,8 @@ def prepare(
             cells = [msgspec.structs.replace(cell, own=False) for cell in request.cells]
             planned_as = msgspec.structs.replace(request, cells=cells)
         jobs = plan(cases, config, planned_as, latest, settings, chosen=chooses, trust=trust)
-        if hooked:
-            from tui_eval.engine.run_hooks import mark_failed
-
-            mark_failed(jobs, environment)
+        if environment.hooks is not None:
+            environment.hooks.mark_failed(jobs)
     except NothingLeft as error:
         never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
         why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)

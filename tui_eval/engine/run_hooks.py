@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,9 @@ from tui_eval.config.project import Config, ConfigError, rule_for
 from tui_eval.engine.candidates import CasesOfSuites
 from tui_eval.engine.plan import Job
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.run_context import Hosts, RunContext
 from tui_eval.engine.selection import SelectionError, choose
 from tui_eval.formats import format_of
-from tui_eval.formats.format import HookError, Hooks, HookScene
+from tui_eval.formats.format import HookError, Hooks, HookScene, ScriptProcesses
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, Case, Compat, Entry, Suite
@@ -28,29 +27,30 @@ class SuiteHooks:
     """The hooks of the suites of one run."""
 
     def __init__(
-        self, settings: Mapping[str, dict[str, Any]], config: Config, trust: Trust, hosts: Hosts
+        self, settings: dict[str, dict[str, Any]], config: Config, trust: Trust, processes: ScriptProcesses
     ) -> None:
         self._hooks: dict[str, Hooks] = {}
         self._settings = settings
-        self._config, self._trust, self._hosts = config, trust, hosts
+        self._config, self._trust, self._processes = config, trust, processes
         self._cases: dict[str, list[Case]] = {}
         self.failed: dict[str, str] = {}
         self._failed_after: dict[str, int] = {}
 
     def begin(self, cases: Sequence[Case]) -> tuple[list[Case], dict[str, dict[str, Any]]]:
-        """The cases as `beforeAll` of their suites leaves them, and the settings that it changed. A suite
-        whose hook fails keeps its cases, and `failed` says why. For threads without an event loop."""
+        """The cases and the settings as `beforeAll` of their suites leaves them. A suite whose hook fails keeps its
+        cases, and `failed` says why. For threads without an event loop."""
         for suite, case in {case.suite: case for case in cases}.items():
             if (hooks := self._of(suite, case)) is not None:
                 self._hooks[suite] = hooks
         if not self._hooks:
-            return list(cases), {}
-        return asyncio.run(self._begin(cases))
+            return list(cases), {**self._settings}
+        begun, changed = asyncio.run(self._begin(cases))
+        return begun, {**self._settings, **changed}
 
     def _of(self, suite: str, case: Case) -> Hooks | None:
         rule = rule_for(self._config, suite)
         compat: Compat = (rule.compat if rule else None) or "documented"
-        scene = HookScene(self._config, self._trust, self._hosts, compat)
+        scene = HookScene(self._config, self._trust, self._processes, compat)
         settings, base = self._settings.get(suite, {}), (self._config.root / suite).parent
         return format_of(case.format).hooks(settings, base, scene)
 
@@ -70,6 +70,12 @@ class SuiteHooks:
                 self._cases[suite] = list(members)
             result.extend(members)
         return result, changed
+
+    def mark_failed(self, jobs: Sequence[Job]) -> None:
+        """Attempts of suites whose `beforeAll` failed are errors that say so."""
+        for job in jobs:
+            if job.suite in self.failed:
+                job.problem = self.failed[job.suite]
 
     async def before_each(self, case: Case) -> Case:
         """The case as `beforeEach` leaves it.
@@ -128,8 +134,8 @@ def suites_with_hooks(
     loaded: Sequence[Suite],
     hooked: Collection[str],
     request: RunRequest,
-    settings: dict[str, dict[str, Any]],
-    environment: RunContext,
+    root: Path,
+    hooks: SuiteHooks,
 ) -> tuple[list[Suite], dict[str, dict[str, Any]], RunRequest]:
     """The suites as their `beforeAll` hooks leave them, so that a case which a hook adds can be named, and is of one
     shard; and what is left to ask of them. Filters are the tool's and come before its hooks, as there. Hooks of suites
@@ -137,13 +143,13 @@ def suites_with_hooks(
     named = any(getattr(request, name) for name in _NAMES) or request.cells is not None
     asks = _asks_for(request, (*_NAMES, *(_HOW_MANY if named else ())))
     filters = _asks_for(request, (*_FILTERS, *(() if named else _HOW_MANY)))
-    may = _may_be_meant(loaded, request, environment.config.root)
+    may = _may_be_meant(loaded, request, root)
     hooked = {path for path in hooked if may is None or path in may}
     cases: dict[str, Sequence[Case]] = {suite.path: suite.cases for suite in loaded}
     if (left := choose(every := CasesOfSuites(loaded), filters, dict)) is not every:
         cases = _by_suite(loaded, left)
     seen = [case for path in cases if path in hooked for case in cases[path]]
-    made, settings = with_hooks(seen, settings, environment)
+    made, settings = hooks.begin(seen)
     after = _by_suite([suite for suite in loaded if suite.path in hooked], made)
     if asks.case_ids is not None and not (request.cells or request.linked_to or request.continue_from):
         # Who asks for all that a suite's file holds asks for the suite, as its name on the command line does.
@@ -182,20 +188,3 @@ def _may_be_meant(loaded: Sequence[Suite], request: RunRequest, root: Path) -> s
         latest = Index(root).latest()
         return {case_id.partition("::")[0] for case_id, results in latest.items() if not_passed(results)}
     return None
-
-
-def with_hooks(
-    cases: Sequence[Case], settings: dict[str, dict[str, Any]], environment: RunContext
-) -> tuple[list[Case], dict[str, dict[str, Any]]]:
-    """The cases and settings as the suites' `beforeAll` hooks leave them."""
-    environment.hooks = SuiteHooks(settings, environment.config, environment.trust, environment)
-    begun, changed = environment.hooks.begin(cases)
-    return begun, {**settings, **changed}
-
-
-def mark_failed(jobs: Sequence[Job], environment: RunContext) -> None:
-    """Attempts of suites whose `beforeAll` failed are errors that say so."""
-    failed = environment.hooks.failed if environment.hooks is not None else {}
-    for job in jobs:
-        if job.suite in failed:
-            job.problem = failed[job.suite]

@@ -24,7 +24,6 @@ from tui_eval.reports.run_comparison import (
     document,
     steadiness,
 )
-from tui_eval.reports.web_home import places
 from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders, load_together
 from tui_eval.store.reader import RunReader
@@ -280,3 +279,8 @@ def _case(both: Both, case: CaseChange) -> ChangeShown:
     bad = next((item for item in (case.after, case.before) if item and item.outcome != "passed"), None)
     why = bad.cause or bad.message if bad is not None else ""
     return ChangeShown(case, address, why, " · ".join(part for part in more if part))
+
+
+def places(run: RunSummary) -> str:
+    """The paths that were run, without how many cases that were."""
+    return run.what.rpartition(" (")[0] or run.what

@@ -21,11 +21,11 @@ from tui_eval.model import Attempt
 from tui_eval.reports import page, results, web_compare
 from tui_eval.reports.html_templates import render
 from tui_eval.reports.together import Piece, Together, pieces, together
-from tui_eval.reports.web_compare import PageNotThere, Side, read
-from tui_eval.reports.web_home import home as home_page
+from tui_eval.reports.web_compare import PageNotThere, Side, places, read
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import RunSummary
 from tui_eval.store.summary import CaseSummary
 
 if TYPE_CHECKING:
@@ -35,6 +35,40 @@ if TYPE_CHECKING:
 
 
 Half = Sequence[Piece] | None
+
+
+# -- The first page: every run, and how each set of suites came out over time.
+
+CARDS = 6
+"""Sets of suites whose pass rate is drawn, those that were run last."""
+AGAIN = 5
+"""Seconds after which the page is loaded again while a run goes on."""
+NEWEST = 40
+"""Runs that one drawing holds."""
+
+
+def home_page(root: Path) -> str:
+    """The page."""
+    runs = Index(root).runs()
+    going_on = any(run.state in ("running", "paused") for run in runs)
+    rows = [(run, _rate_of(run)) for run in runs]
+    return render("runs.html.j2", root=root, rows=rows, cards=_cards(runs), again=AGAIN if going_on else 0)
+
+
+def _rate_of(run: RunSummary) -> float | None:
+    """Share of judged attempts that passed; None where none was judged."""
+    judged = run.passed + run.failed + run.errors
+    return run.passed / judged if judged else None
+
+
+def _cards(runs: Sequence[RunSummary]) -> list[tuple[str, list[tuple[str, float]]]]:
+    """By set of suites the pass rates of its whole runs with their ids, oldest first, where there are several."""
+    groups: dict[str, list[tuple[str, float]]] = {}
+    for run in runs:
+        rate = _rate_of(run)
+        if not (run.linked_to or run.part_of or run.stepped) and rate is not None:
+            groups.setdefault(places(run), []).append((run.id, rate))
+    return [(name, group[:NEWEST][::-1]) for name, group in groups.items() if len(group) > 1][:CARDS]
 
 
 # -- Two attempts of a case side by side in a browser, with the words that differ. Only reads, without a script.

@@ -1,5 +1,4 @@
-"""Having the judge name the failure modes of a run, each in one sentence: at its end, or of one that has ended; what that
-will cost is said before."""
+"""Having the judge name the failure modes of a run that has ended; what it will cost is said before."""
 
 from __future__ import annotations
 
@@ -12,98 +11,23 @@ from pathlib import Path
 import msgspec
 
 from tui_eval.agents.models.prices import cost
-from tui_eval.assertions.judge_input import without_thoughts
 from tui_eval.config.project import AgentSpec, load, model_of, read_withheld
+from tui_eval.engine.after.assessing import NAMED, SYSTEM, assess_run, question
 from tui_eval.engine.after.resuming import root_of
 from tui_eval.engine.prepare import NothingToRun, check_judge
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.run_context import AskJudge, RunContext, judges_take
-from tui_eval.guard import figures
-from tui_eval.guard.text import clip
+from tui_eval.engine.run_context import RunContext
 from tui_eval.guard.trust_store import trust_for
-from tui_eval.model import JudgeUse, Usage
-from tui_eval.store.encoding import encode_json
-from tui_eval.store.failure_modes import Assessment, FailureMode
+from tui_eval.model import Usage
+from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError, is_alive
 from tui_eval.store.writer import keep_assessment
 
-NAMED = 20  # groups that a judge is asked about
-_AT_ONCE = 4
-_EXAMPLE = 3000  # characters of a transcript that it is shown
 _ANSWER_TOKENS = 40
 _LETTERS = 4  # of a token, about
 FREE = ("scripted", "echo", "replay")
 """Types of agents that cost nothing."""
-SYSTEM = (
-    "You look at evaluations of an AI agent that failed and say what went wrong. Answer with one sentence "
-    "of at most twenty words that names the failure mode, without quotes and without advice."
-)
-
-
-async def assess_run(
-    reader: RunReader, ask: AskJudge | None, on_answer: Callable[[], None] | None = None
-) -> Assessment:
-    """Group the failures of a run; where a judge can be asked, groups get names from it.
-
-    A judge that fails leaves the plain groups, and a note says so. `on_answer` is called after each question.
-    """
-    assessment = reader.assessment()
-    if ask is None:
-        return assessment
-    named = assessment.modes[:NAMED]
-    assessment.note = ""
-    at_once = asyncio.Semaphore(_AT_ONCE)
-
-    def took(more: JudgeUse) -> None:
-        assessment.judging = figures.judge_use(assessment.judging, more)
-
-    counting = judges_take.set(took)
-    answers = await asyncio.gather(
-        *(_name(mode, reader, ask, at_once, on_answer) for mode in named), return_exceptions=True
-    )
-    judges_take.reset(counting)
-    problems: list[BaseException] = []
-    for mode, answer in zip(named, answers, strict=True):
-        if isinstance(answer, BaseException):
-            problems.append(answer)
-        else:
-            mode.name = answer or None
-    if problems:
-        assessment.note = f"the judge could not name {len(problems)} of the groups: {problems[0]}"
-    return assessment
-
-
-async def _name(
-    mode: FailureMode,
-    reader: RunReader,
-    ask: AskJudge,
-    at_once: asyncio.Semaphore,
-    on_answer: Callable[[], None] | None,
-) -> str:
-    async with at_once:
-        answer = await ask(SYSTEM, question(mode, reader), None)
-    if on_answer is not None:
-        on_answer()
-    return clip(" ".join(without_thoughts(answer.text).split()), 300)
-
-
-def question(mode: FailureMode, reader: RunReader) -> str:
-    """What the judge is shown of a group: what failed, and its examples."""
-    shown = [f"What failed: {mode.what}"]
-    for example in mode.examples:
-        attempt = reader.attempt(example.attempt_ref)
-        if attempt is None:
-            continue
-        lines = [
-            f"{entry.kind} {entry.name}: {entry.text or encode_json(entry.arguments or entry.result).decode()}"
-            for entry in attempt.transcript
-        ]
-        shown.append(
-            f"\nCase {example.case_id}\nVerdict: {example.message}\nTranscript:\n"
-            + clip("\n".join(lines), _EXAMPLE)
-        )
-    return "\n".join(shown)
 
 
 class NamingPlan(msgspec.Struct):

@@ -30,7 +30,7 @@ from tui_eval.engine.prepare import (
 )
 from tui_eval.engine.request import ReachedLimit, RunRequest, request_of
 from tui_eval.engine.run_context import RunContext
-from tui_eval.engine.run_hooks import mark_failed, with_hooks
+from tui_eval.engine.run_hooks import SuiteHooks
 from tui_eval.engine.runner import Spent
 from tui_eval.engine.selection import LimitReached, SelectionError
 from tui_eval.engine.trust_given import check_given
@@ -133,7 +133,8 @@ def resume(
     environment = RunContext(config, trust)
     environment.answers = kept_answers(config, trust, request)
     cases = _with_secrets(cases, rows.values(), loaded, environment)
-    with_hooks(list(cases.values()), settings, environment)  # what they prepare is needed again
+    environment.hooks = hooks = SuiteHooks(settings, config, trust, environment)
+    hooks.begin(list(cases.values()))  # what they prepare is needed again
     jobs: list[Job] = []
     references: list[list[int]] = []
     left: dict[int, list[AttemptRow]] = {}
@@ -184,7 +185,7 @@ def resume(
     if request.continue_from is not None:
         place(jobs, request.continue_from, Store(config.root))
     check_judge(request, environment, typed=overrides.judge)
-    mark_failed(jobs, environment)
+    hooks.mark_failed(jobs)
     earlier = recall(environment, folder, jobs)
     cut_off, note = _cut_off(info, open_attempts, known=_are_known(jobs, environment))
     environment.begin(_runs_again(info, attempts))
