@@ -321,7 +321,14 @@ def export_command(run: str, outputs: tuple[Path, ...]) -> int:
 @cli.command(name="compare")
 @click.argument("before", metavar="RUN", shell_complete=completion.runs)
 @click.argument("after", metavar="[RUN]", required=False, shell_complete=completion.runs)
-@click.option("--agent", "agents", multiple=True, metavar="NAME", help="given twice: two agents of one run")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.agents_of_run,
+    help="given twice: two agents of one run",
+)
 @click.option("--json", "as_json", is_flag=True)
 def compare_command(before: str, after: str | None, agents: tuple[str, ...], as_json: bool) -> int:
     """Two runs against each other (the second: last), or two agents of one: what regressed, is fixed,

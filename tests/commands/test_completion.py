@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -64,6 +65,11 @@ def test_names_that_would_reach_the_terminal_are_not_offered(project: Path, cli:
     assert values("tui-eval show last a", project) == ["ab"]
 
 
+def test_compare_offers_the_agents_of_its_run(project: Path, cli: Cli) -> None:
+    cli("run", ".")
+    assert values("tui-eval compare last --agent h", project) == ["helper"]
+
+
 @pytest.mark.real
 def test_what_cannot_be_read_completes_to_nothing(tmp_path: Path) -> None:
     (tmp_path / "tui_eval.yaml").write_text("agents: [")
@@ -84,6 +90,27 @@ def test_the_script_works_in_bash(project: Path, cli: Cli, tmp_path: Path) -> No
     )
     done = subprocess.run(["bash", "-c", shown.out + asked], cwd=project, capture_output=True, text=True)
     assert done.stdout.strip() == "export", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "put_in"),
+    [("sa", "says\\ sorry"), ("says\\ s", "says\\ sorry"), ("'sa", "says sorry"), ('"says s', "says sorry")],
+)
+def test_a_name_of_several_words_is_put_in_as_one_word(
+    project: Path, cli: Cli, tmp_path: Path, typed: str, put_in: str
+) -> None:
+    """`show last says sorry` was put in, which is a usage error."""
+    if shutil.which("bash") is None:
+        pytest.skip("there is no bash")
+    cli("run", ".")
+    called = tmp_path / "tui-eval"
+    called.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tui_eval "$@"\n')
+    called.chmod(0o755)
+    words = f"COMP_WORDS=(tui-eval show last {shlex.quote(typed)}); COMP_CWORD=3"
+    asked = f"\n{words}; _tui_eval_completion ./tui-eval\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    script = cli("completion", "bash").out + asked
+    done = subprocess.run(["bash", "-c", script], cwd=project, capture_output=True, text=True)
+    assert done.stdout == f"{put_in}\n", done.stderr
 
 
 def test_the_shell_in_use_is_taken_or_one_is_asked_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

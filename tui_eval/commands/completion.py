@@ -23,6 +23,15 @@ _PLACES = {
     "fish": "~/.config/fish/completions/tui-eval.fish",
 }
 _VARIABLE = "_TUI_EVAL_COMPLETE"
+_QUOTED_IN_BASH = (
+    ("IFS=',' read type value", "IFS=',' read -r type value"),
+    (
+        "COMPREPLY+=($value)",
+        """[[ ${COMP_WORDS[COMP_CWORD]} == [\\"\\']* ]] || printf -v value %q "$value"
+            COMPREPLY+=("$value")""",
+    ),
+)
+"""What click's lines for bash need so that a name of several words is put in as one (zsh and fish see to that)."""
 
 
 def script(shell: str | None, command: click.Command) -> str:
@@ -36,6 +45,8 @@ def script(shell: str | None, command: click.Command) -> str:
     if found is None:
         raise click.UsageError(f"name the shell, one of {', '.join(SHELLS)}: tui-eval completion bash")
     lines = found(command, {}, "tui-eval", _VARIABLE).source()
+    for given, quoted in _QUOTED_IN_BASH if shell == "bash" else ():
+        lines = lines.replace(given, quoted)
     return f"# tui-eval completion {shell}: for {_PLACES[shell]}\n{lines}"
 
 
@@ -77,6 +88,25 @@ def cases_of_run(context: click.Context, parameter: click.Parameter, incomplete:
         try:
             for case in reader.cases():
                 yield case.name, case.suite
+        finally:
+            reader.close()
+
+    return _matching(known, incomplete)
+
+
+def agents_of_run(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Agents of the run that was named before."""
+
+    def known() -> Iterator[tuple[str, str]]:
+        from tui_eval.commands.run_suites import find_run
+        from tui_eval.store.reader import RunReader
+
+        reader = RunReader(find_run(context.params.get("before") or "last"))
+        try:
+            for case in reader.cases():
+                yield case.agent, case.suite
         finally:
             reader.close()
 
