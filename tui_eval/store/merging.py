@@ -473,7 +473,9 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
             provenance[judged_under.KEY] = judged_under.remembered(judged.items())
     provenance[judged_under.SETTINGS] = judged_under.settings_of_parts(suites)
     merged = [{"id": part.info.id, "shard": part.shard.name if part.shard else None} for part in whole.parts]
-    missing_cases = {"missing": whole.missing} if whole.missing else {}
+    lacked = [part.info.provenance.get("missing") for part in _lacking(whole)]
+    count = whole.missing + max((one for one in lacked if isinstance(one, int)), default=0)
+    missing_cases = {"missing": count} if count else {}
     left_out = ("shard", "select", "case_ids", "cells", "failed_only", "changed_only")
     gap = {} if whole.complete else {shard_runs.GAP: missing_line(whole)}
     names = [(part.shard.name if part.shard else part.label, part.info) for part in whole.parts]
@@ -517,9 +519,22 @@ def missing_line(whole: Whole) -> str:
         more = ", …" if len(whole.missing_shards) > 20 else ""
         which = f"shard{'s' * (len(whole.missing_shards) > 1)} {numbers}{more} missing: " if numbers else ""
         parts.append(f"{which}{counted_names(whole.missing, whole.missing_names, 'no part has')}")
-    if whole.open_names:
-        parts.append(counted_names(len(whole.open_names), whole.open_names, "not run to the end"))
+    lacking = _lacking(whole)
+    parts += dict.fromkeys(str(part.info.provenance[shard_runs.GAP]) for part in lacking)
+    said = {case.case_id for part in lacking for case in part.cases}
+    if names := [case_id for case_id in whole.open_names if case_id not in said]:
+        parts.append(counted_names(len(names), names, "not run to the end"))
     return "; ".join(parts)
+
+
+def _lacking(whole: Whole) -> list[MergePart]:
+    """The parts that were merged before, with gaps that nothing has filled: each says itself what it lacks."""
+    still = set(whole.open_names)
+    return [
+        part
+        for part in whole.parts
+        if part.info.provenance.get(shard_runs.GAP) and any(case.case_id in still for case in part.cases)
+    ]
 
 
 def _cut_off_words(parts: Sequence[MergePart]) -> str:
