@@ -819,8 +819,8 @@ def test_a_merged_run_is_no_part_beside_its_shards_and_says_what_to_do_about_its
     advice = cli("resume", merged).err
     assert "tui-eval run ... --shard 2/3" in advice and "merge all shards anew" in advice
     again = cli("merge", merged)  # what it lacks stands there once
-    assert (again.out + again.err).count("no part has") == 1
-    assert "shard 2 missing" not in again.out + again.err
+    assert (again.out + again.err).count("shard 2 missing") == 1
+    assert "not run to the end" not in again.out + again.err
     assert f"{merged} was merged of others: leave it out" in cli("merge", merged, first).err
     whole = cli("merge", ".tui-eval/runs")
     assert whole.code == 0 and "3 runs with 12 cases merged" in whole.err
