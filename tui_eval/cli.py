@@ -388,12 +388,12 @@ def init_command(folder: Path, case_format: str | None, agent: str | None, model
     return init(folder, case_format, agent, model)
 
 
-@cli.command(name="help")
+@cli.command(name="help", context_settings={"ignore_unknown_options": True})
 @click.argument("topic", required=False, shell_complete=completion.pages)
 def help_command(topic: str | None) -> int:
     """The user's documentation, a page each."""
     from tui_eval.commands.output import CommandError, say
-    from tui_eval.help import page, pages, sections
+    from tui_eval.help import option_rows, page, pages, sections
 
     known = pages()
     if topic is None:
@@ -402,8 +402,14 @@ def help_command(topic: str | None) -> int:
         for name, title in known.items():
             say(f"  {name:<{width}}  {title}")
         return 0
+    topic = topic.removesuffix(".md")  # as pages name one another
     if topic in known:
         say(page(topic))
+        return 0
+    if rows := option_rows(topic) if topic.startswith("-") else []:
+        for names, meaning in rows:
+            say(f"{names}\n    {meaning}\n")
+        say("tui-eval help command-line has all options")
         return 0
     found = sections(topic)
     if not found:

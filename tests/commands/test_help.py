@@ -73,6 +73,22 @@ def test_a_word_that_is_only_mentioned_finds_where_and_any_other_is_an_error(cli
     assert "ray start --head" in cli("help", "cloud").out.partition("on the first one")[2]
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--failed", "--failed\n    what did not pass last time"),
+        ("-s", "-s, --select\n    names"),
+        ("--shard", "--shard K/N\n    the Kth of N parts"),
+    ],
+)
+def test_an_option_is_explained_by_its_row(cli: Cli, option: str, said: str) -> None:
+    """`tui-eval help --failed` was wrong usage of `help`."""
+    found = cli("help", option)
+    assert found.code == 0 and found.out.startswith(said) and "`-" not in found.out.splitlines()[0]
+    assert cli("help", "judge.md").out == cli("help", "judge").out
+    assert cli("help", "--xyzzy").code == 4 and cli("help", "--help").out.startswith("Usage: ")
+
+
 @pytest.mark.parametrize("page", [*sorted(HELP.glob("*.md")), ROOT / "README.md", ROOT / "sample_suites/README.md"],
                          ids=lambda page: page.name)  # fmt: skip
 def test_links_lead_somewhere(page: Path) -> None:

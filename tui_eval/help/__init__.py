@@ -64,6 +64,17 @@ def sections(word: str) -> list[HelpSection]:
     return headed or [one for _, one in every]
 
 
+def option_rows(option: str) -> list[tuple[str, str]]:
+    """What the page of the command line says of an option in its tables: the option with its other names, and its meaning."""
+    named = re.compile(rf"`{re.escape(option)}[` ]")
+    rows = [
+        line.strip("| ").split(" | ", 1)
+        for line in page("command-line").splitlines()
+        if line.startswith("| `-")
+    ]
+    return [(names.replace("`", ""), meaning) for names, meaning in rows if named.search(names)]
+
+
 def _split(text: str) -> list[tuple[str, str]]:
     """The sections of a page, each with its heading; what looks like one in a block of code is none."""
     found: list[tuple[str, list[str]]] = []
