@@ -235,6 +235,11 @@ def test_as_pyhocon_reads_it(text, value):
     assert ok(text) == value
 
 
+@pytest.mark.parametrize("end", [" # seconds", " // seconds", " ", "  #"])
+def test_a_number_at_the_end_of_a_file_stays_one_before_a_comment(end):
+    assert ok(f"a = 3{end}") == {"a": 3}
+
+
 def test_a_substitution_of_what_it_stands_in_is_an_error():
     (problem,) = load("a.b { k = [${a.b}] }\n").problems
     assert "refers to what it stands in" in problem.message

@@ -408,6 +408,8 @@ def prepare(text: str, path: str, root: Path, trust: Trust, *, follow: bool = Tr
     scanner.files.append(str(root / path))
     scanner.reading.append(file)
     scanner.scan(text, path, file, (), included=False)
+    # Before the end of all a blank, as a comment leaves one, makes a text of a number.
+    scanner.out.append("\n")
     return Prepared(
         "".join(scanner.out), scanner.prefix, scanner.strings, scanner.origin, scanner.lines,
         scanner.files, scanner.problems,
