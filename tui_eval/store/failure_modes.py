@@ -25,6 +25,7 @@ class FailedAttempt(msgspec.Struct):
     case_id: str
     attempt: int
     message: str
+    agent: str = ""
 
 
 class FailureMode(msgspec.Struct):
@@ -76,7 +77,9 @@ def assess(attempts: Iterable[tuple[int, Attempt]], *, passed: int = 0) -> Asses
         if len(own := said.setdefault(what, set())) <= causes.COMPARED:
             own.add(causes.cause_of(attempt))
         if len(mode.examples) < _EXAMPLES:
-            mode.examples.append(FailedAttempt(ref, attempt.case_id, attempt.attempt, attempt.message))
+            mode.examples.append(
+                FailedAttempt(ref, attempt.case_id, attempt.attempt, attempt.message, attempt.agent or "")
+            )
     for mode in modes.values():
         mode.share, mode.cases = mode.count / (total - passed), len(cases[mode.what])
         # As folds and groups say it: the judge's own words where they are the same, a figure from the least to the most.

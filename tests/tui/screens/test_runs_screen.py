@@ -94,6 +94,28 @@ async def test_runs_show_figures_and_open_an_example_of_a_failure(tmp_path, size
         assert not isinstance(app.screen, RunsScreen)
 
 
+@pytest.mark.parametrize(
+    ("agent", "said"), [("theirs", "sums · {{q}} theirs"), ("openai:titan", "sums · titan {{q}}\n")]
+)
+async def test_the_example_of_a_failure_is_called_by_who_was_asked(tmp_path, agent, said):
+    """With `--agent`, or `providers:` in tui_eval.yaml, it had the name of the suite's provider, which was not asked."""
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}', 'Please: {{q}}']\nproviders: [openai:atlas, openai:titan]\n"
+        "tests: [{description: sums, vars: {q: a}}]\n"
+    )
+    async with running_app(tmp_path, (120, 40)) as (app, pilot):
+        case = next(item.case for item in app.state.by_id.values() if "titan" in item.case.column_name)
+        folder = Store(tmp_path).create_folder("20260101-0000001")
+        writer = RunWriter(folder, RunInfo(folder.name, started_at=1_760_000_000.0, agents=["mine", agent]))
+        (refs,) = writer.plan([PlannedCase(case, agent, None, 1, 1)])
+        writer.done(refs[0], Attempt(case.case_id, 1, "failed", agent=agent))
+        writer.state("finished", 1_760_000_060.0)
+        writer.close()
+        await to_runs(app, pilot)
+        await sees(app, pilot, said)
+        assert ("titan" in screen_text(app)) == ("titan" in said)
+
+
 async def test_enter_opens_the_run_and_escape_comes_back(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["failed", "passed", "error"])

@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 
-from tui_eval.case_names import full_name, variant_of
+from tui_eval.case_names import full_name
 from tui_eval.store.linked import MOST_LISTED
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import run_in_thread, stands
@@ -440,8 +440,12 @@ class RunsScreen(Place, inherit_bindings=False):
         state = self.services.state
         item = state.by_id.get(example.case_id)
         name = example.case_id.partition("::")[2]
+        variant = item.variant(example.agent or None) if item is not None else ""
         if item is not None:
-            name = full_name(item.name, variant_of(item.case) if item.case is not None else "")
+            name = full_name(item.name, variant)
+        own = item.case.column_name if item is not None and item.case is not None else ""
+        if ", " in one.run.agents and not (own and variant.startswith(own)):
+            name = f"{name} {example.agent}".rstrip()
         pointer = CasePointer(example.case_id, run_id=one.run.id, attempt_ref=example.attempt_ref)
         head = [("bad", plain(mode_line(mode, 200)).strip()), ("title", one_line(name))]
         place = Where(pointer, self.folder_of(one.run.id), None, item.case if item is not None else None)
