@@ -1,8 +1,6 @@
 """The shape of `tui_eval.yaml` and of what of `nao_config.yaml` concerns tests. What the keys mean for a person is
 in `help/configuration.md`."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a person asks the engine to run; the same for the app, the command line and a resumed run."""
 
-from __future__ import annotations
-
 import msgspec
 
 from tui_eval.model import Compat, decoded

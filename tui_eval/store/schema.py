@@ -1,7 +1,5 @@
 """The tables of a run's `run.db`, and the plain rows that readers get from them."""
 
-from __future__ import annotations
-
 import sqlite3
 from sys import float_info
 from typing import Annotated, Any, Literal

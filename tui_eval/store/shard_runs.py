@@ -1,8 +1,6 @@
 """What the run of a shard remembers of the whole that it is a part of (`--shard 3/20`), and what a run of several says of
 its parts."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """One chat completion as it arrives, streamed or whole."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +171,7 @@ class Completion:
         ):
             raise AgentError(f"{who} {why}", answer=self.text, code="empty-answer", said=why)
 
-    async def take(self, call: HttpCall) -> AsyncIterator[list[Event]]:
+    async def take(self, call: "HttpCall") -> AsyncIterator[list[Event]]:
         """Read an opened call to its end; yields the events of each piece that arrives.
 
         Raises:
