@@ -115,6 +115,17 @@ def test_a_nao_projects_schema(project: Project, monkeypatch: pytest.MonkeyPatch
     assert found == {"pg": "sales", "own": "my_own", "none": "", "unset": "", "duck": ""}
 
 
+def test_of_two_databases_of_one_name_in_nao_config_neither_is_asked(project: Project) -> None:
+    """nao's server executes nothing then; the last one was asked here, and what it gave was expected."""
+    entry = "  - {name: %s, type: duckdb, path: %s.db}\n"
+    text = "databases:\n" + entry % ("shop", "a") + entry % ("rest", "b") + entry % ("shop", "c")
+    loaded = project("agents: {}", nao_config__yaml=text)
+    assert list(loaded.databases) == ["rest"]
+    (problem,) = loaded.problems
+    said = "nao_config.yaml:4: databases.2.name: a second database 'shop' (the first on line 2); rename one"
+    assert str(problem) == said and problem.level == "error"
+
+
 def test_a_nao_project_found_from_its_tests_and_from_outside(tmp_path: Path) -> None:
     tests = tmp_path / "analytics" / "tests"
     tests.mkdir(parents=True)

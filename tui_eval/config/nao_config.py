@@ -215,6 +215,7 @@ class _Reader:
             self._wrong(("databases",), "must be a list (- name: …)")
             return {}
         databases: dict[str, DatabaseSpec] = {}
+        twice: set[str] = set()
         for index, item in enumerate(given):
             path = ("databases", index)
             if not isinstance(item, dict) or not isinstance(item.get("type"), str):
@@ -226,6 +227,12 @@ class _Reader:
             if str(entry.get("path", "")).startswith(("md:", "motherduck:")):
                 kind = "motherduck"
             postgres = _KINDS.get(kind, kind) == "postgres"
+            if name in databases:
+                first = databases[name].line
+                self._wrong(
+                    (*path, "name"), f"a second database {name!r} (the first on line {first})", "rename one"
+                )
+                twice.add(name)
             databases[name] = DatabaseSpec(
                 name=name,
                 type=_KINDS.get(kind, kind),
@@ -234,7 +241,8 @@ class _Reader:
                 schema=str(entry.get("schema_name") or "") if postgres else "",
                 line=self._lines.at(*path),
             )
-        return databases
+        # nao's server executes nothing then: which one is meant cannot be known.
+        return {name: spec for name, spec in databases.items() if name not in twice}
 
     def _path(self, entry: dict[str, Any]) -> str:
         from tui_eval.config.config_file import absolute
