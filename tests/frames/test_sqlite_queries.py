@@ -342,3 +342,19 @@ def test_what_mixed_columns_have_in_common_is_no_null(prices: DatabaseSpec) -> N
     found = diagnosis_of(judged.difference).findings
     assert not [one for one in found if "null" in one.code]
     assert '"' not in judged.text and "\0" not in judged.text and "N/A" in judged.text
+
+
+@pytest.mark.parametrize("column", ["day", "at", "date(at)"])
+def test_moments_of_sqlite_are_under_the_reference_what_its_driver_gives(
+    shop: DatabaseSpec, column: str
+) -> None:
+    """SQLite has texts for them: each differed from its own, `2024-01-05` from a midnight."""
+    sql = f"SELECT id, {column} AS v FROM orders"
+    result, given = execute(shop, sql), in_sqlite(shop, sql)
+
+    def said(answer: list[dict[str, Any]]) -> str:
+        known = {"types": result.types, "dialect": result.dialect}
+        return nao_reference.compare(answer, rows(result), None, result.columns, **known).message
+
+    assert said(given) == "match"
+    assert said(_edited(given, "v", "2024-01-06")) == "values differ"

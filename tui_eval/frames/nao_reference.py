@@ -17,7 +17,7 @@ from typing import Any
 from tui_eval.frames.compare import FrameComparison
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.numbers import reference_value
-from tui_eval.frames.value_texts import BYTES_TYPES, JSON_TYPES, nested_texts, period, text_of_bytes
+from tui_eval.frames.value_texts import BYTES_TYPES, JSON_TYPES, instant, nested_texts, period, text_of_bytes
 
 _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
@@ -52,7 +52,7 @@ def compare(
     """
     try:
         for name, kind in (types or {}).items():
-            if kind.upper() in SPELLED or (dialect == "postgres" and kind.upper() in SPELLED_BY_POSTGRES):
+            if kind.upper() in (*SPELLED, *SPELLED_BY.get(dialect, ())):
                 sent = _as_sent(kind.upper(), dialect, expected, actual or (), name)
                 expected, actual = _with(sent, expected, name) or [], _with(sent, actual, name)
             if held := _holder(kind):
@@ -69,8 +69,9 @@ def compare(
 
 
 SPELLED = ("INTERVAL", *BYTES_TYPES)
-SPELLED_BY_POSTGRES = ("DATE", "TIME", *JSON_TYPES)
-"""Types whose texts nao's server sends otherwise, and those of which it does where they are PostgreSQL's."""
+SPELLED_BY = {"postgres": ("DATE", "TIME", *JSON_TYPES), "sqlite": ("DATE", "TIMESTAMP")}
+"""Types whose texts nao's server sends otherwise, and those of which it does by dialect. SQLite, which nao does not know, has
+texts for moments, in any spelling: these are one."""
 
 
 def _as_sent(
@@ -79,6 +80,8 @@ def _as_sent(
     """Texts of a column, and what nao's server sends of them, which is what it compares."""
     if kind == "INTERVAL":
         return {text: period(text, dialect) for text in _texts(expected, name) | _texts(actual, name)}
+    if dialect == "sqlite" and kind in SPELLED_BY[dialect]:
+        return {text: instant(text) or text for text in _texts(expected, name) | _texts(actual, name)}
     texts = _texts(expected, name)  # a text of the answer is no spelling of others
     if kind in BYTES_TYPES:
         return {blob: text for blob in texts if (text := text_of_bytes(blob, kind)) is not None}

@@ -81,7 +81,10 @@ def _normalised(series: pl.Series, decimals: int) -> _Column | None:
         if as_cells(series) is not None:
             return None
         texts = series.drop_nulls().unique().to_list()
-        read = [reference_value(text) for text in texts] if texts else []
+        try:
+            read = [reference_value(text) for text in texts]
+        except ValueError:  # text of nothing but commas, with which nao ends
+            return None
         numbers = sum(one is not text for one, text in zip(read, texts, strict=True))
         if not numbers:
             return _Column("object", series)
