@@ -426,6 +426,29 @@ async def test_an_agent_that_was_named_has_one_column_also_of_tests_that_have_it
         ]  # fmt: skip
 
 
+async def test_the_grid_of_a_run_whose_suite_is_not_here_has_its_tests_across(tmp_path):
+    """Of promptfoo's results files, say, and of tests that a hook adds: each cell was a test of its own."""
+    config = (
+        "prompts: ['short {{x}}', 'long {{x}}']\nproviders: [echo, {id: echo, label: loud}]\ntests:\n"
+        "  - {description: one, vars: {x: [a, b]}}\n  - {description: two, vars: {x: c}}\n"
+    )
+    root = project(tmp_path, {"promptfooconfig.yaml": config})
+    active = prepare(RunRequest(paths=[str(root)]))
+    await active.execute()
+    (root / "promptfooconfig.yaml").unlink()
+    async with running_app(root, (120, 40), open_run=active.writer.folder) as (app, pilot):
+        await until(lambda: app.state.run is not None and len(app.state.run.cases) == 12, pilot)
+        await pilot.press("L", "M")
+        await until(lambda: isinstance(app.screen, GridScreen) and app.screen.grid.tests, pilot)
+        assert [test.called for test in app.screen.grid.tests] == ["one · a", "one · b", "two"]
+        assert [column[::2] for column in app.screen.grid.columns] == [
+            (agent, prompt) for agent in ("echo", "loud") for prompt in ("short {{x}}", "long {{x}}")
+        ]
+        assert all(len(test.cells) == 4 for test in app.screen.grid.tests)
+        await pilot.press("enter")
+        await sees(app, pilot, "short a")
+
+
 @SIZES
 async def test_the_grid_shows_prompts_across(tmp_path, size):
     config = (

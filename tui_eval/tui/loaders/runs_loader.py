@@ -1,17 +1,18 @@
-"""Reading the list of runs, a run's figures and search results; called in threads."""
+"""Reading the list of runs, a run's figures, search results and recorded cases; called in threads."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from tui_eval.model import JUDGED
+from tui_eval.model import JUDGED, Case
+from tui_eval.store.column_names import in_columns
 from tui_eval.store.full_text import Progress, search
 from tui_eval.store.index import Index
 from tui_eval.store.linked import MOST_LISTED
@@ -21,6 +22,7 @@ from tui_eval.store.run_folders import GUESTS, Store, StoreError, is_alive
 from tui_eval.store.schema import RunSummary
 from tui_eval.store.shard_runs import is_looked_at
 from tui_eval.tui.loaders.compare_loader import pairs_of
+from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.run_line import RunLine, adding_to, under_their_runs
 from tui_eval.tui.state.runs.runs_view import RunFacts
 from tui_eval.tui.state.runs.search_view import FoundEntry
@@ -151,3 +153,56 @@ def delete(root: Path, run_ids: Sequence[str]) -> list[str]:
             continue
         index.forget(run_id)
     return stayed
+
+
+# -- Cases as the record of their run has them, for the grid: those of a results file without its suite, and those that a
+# hook added, are in no suite that was read.
+
+
+class RecordedAt(NamedTuple):
+    """Where the record of a case is: its run, and its row there."""
+
+    run_id: str
+    case_ref: int
+
+
+def recorded_at(row: CaseRow) -> RecordedAt | None:
+    """Where to look for the case of a row; None where it has it, or was never run."""
+    if row.case is not None or row.case_ref is None:
+        return None
+    return RecordedAt(row.run_id, row.case_ref)
+
+
+def recorded_cases(rows: Iterable[CaseRow], folders: Mapping[str, Path]) -> dict[RecordedAt, Case | None]:
+    """The cases of these rows by where they are; None where the record cannot be read, and of suites whose cases stand
+    in no columns: their ids say all that is asked of them."""
+    runs: dict[str, list[tuple[RecordedAt, str]]] = {}
+    for row in rows:
+        if (place := recorded_at(row)) is not None:
+            runs.setdefault(place.run_id, []).append((place, row.suite))
+    found: dict[RecordedAt, Case | None] = {}
+    for run_id, places in runs.items():
+        found.update(dict.fromkeys(place for place, _ in places))
+        if run_id not in folders:
+            continue
+        plain: set[str] = set()
+        with suppress(StoreError, OSError), closing(RunReader(folders[run_id])) as reader:
+            for place, suite in places:
+                if suite in plain:
+                    continue
+                case = reader.case(place.case_ref)
+                if in_columns(case):
+                    found[place] = case
+                else:
+                    plain.add(suite)
+    return found
+
+
+def with_recorded(rows: Iterable[CaseRow], known: Mapping[RecordedAt, Case | None]) -> list[CaseRow]:
+    """The rows, with the cases that are known from records."""
+    told: list[CaseRow] = []
+    for row in rows:
+        place = recorded_at(row)
+        case = known.get(place) if place is not None else None
+        told.append(row if case is None else msgspec.structs.replace(row, case=case))
+    return told

@@ -14,10 +14,12 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from tui_eval.guard.text import clip, visible
+from tui_eval.model import Case
 from tui_eval.tui.background import stands
 from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import FILTER_KEYS, GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS, Key, bindings
+from tui_eval.tui.loaders.runs_loader import RecordedAt, recorded_at, recorded_cases, with_recorded
 from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, ENDED, AttemptBelow, LookedAt
 from tui_eval.tui.screens.list_place import ListPlace, now
@@ -91,6 +93,8 @@ class GridScreen(Place, inherit_bindings=False):
         """Whether the cases went on meanwhile."""
         self._came_from: CasePointer | None = None
         """The case that the cursor is put on with the first tests."""
+        self._recorded: dict[RecordedAt, Case | None] = {}
+        """Cases that no suite has, as their runs have them."""
         self.table = RowTable(
             self._draw,
             lambda test: test.key,
@@ -147,13 +151,19 @@ class GridScreen(Place, inherit_bindings=False):
             self._due = True
             return
         entries, rows, before = list(self._place.shown_entries()), list(self._place.all_entries()), self._seen
-        if len(rows) <= list_arrangement.MANY:
-            self._take(_made(entries, rows, before))
+        known = self._recorded
+        unknown = [row for row in rows if (place := recorded_at(row)) is not None and place not in known]
+        if len(rows) <= list_arrangement.MANY and not unknown:
+            self._take(_made(with_recorded(entries, known), with_recorded(rows, known), before))
             return
+        group = self.services.state.group
+        folders = {run.info.id: run.folder for run in (group.runs if group is not None else ())}
 
         def work() -> tuple[list[tuple], Grid | None]:
             with undisturbed():
-                return _made(entries, rows, before)
+                found = {**known, **recorded_cases(unknown, folders)} if unknown else known
+                self._recorded = found
+                return _made(with_recorded(entries, found), with_recorded(rows, found), before)
 
         self._at_work = True
         if not before:

@@ -239,7 +239,10 @@ def test_what_a_transform_took_away_is_missed_in_what_it_left():
         "  judged  Q2 BOOM",
         "  it stands elsewhere: turn 1 (reply), turn 1 (user)",
     ]
-    assert said(in_short(verdict, attempt)) == ["nearest BOOM  the same but for upper and lower case"]
+    assert said(in_short(verdict, attempt)) == [
+        "judged  Q2 BOOM",
+        "nearest BOOM  the same but for upper and lower case",
+    ]
 
 
 @pytest.mark.real

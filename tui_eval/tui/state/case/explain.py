@@ -9,7 +9,7 @@ from tui_eval.guard.spelling import some_of
 from tui_eval.model import Attempt, Evidence, Verdict
 from tui_eval.tui.state.case.calls_evidence import calls_explained, calls_of
 from tui_eval.tui.state.case.case_history import CasePast, budget_of, usual
-from tui_eval.tui.state.case.expectation_marks import reply_text
+from tui_eval.tui.state.case.expectation_marks import judged_text, reply_text, text_pieces
 from tui_eval.tui.state.case.text_evidence import nearest_line, text_explained
 from tui_eval.tui.state.case.tool_pairing import pair
 from tui_eval.tui.state.text.formatting import cost, duration
@@ -55,7 +55,11 @@ def in_short(verdict: Verdict, attempt: Attempt) -> Iterator[Line]:
     """The same in at most four lines, for the Transcript."""
     if verdict.passed is not False:
         return
-    line = nearest_line(verdict, reply_text(attempt, verdict), attempt)
+    reply = reply_text(attempt, verdict)
+    judged = judged_text(verdict, reply) if text_pieces(verdict) else reply
+    line = nearest_line(verdict, reply, attempt)
+    if judged is not reply:  # a transform came in between: what is looked at is no reply that can be seen
+        yield (Span("judged  ", "muted"), Span(one_line(judged, 200)))
     if line is not None:
         yield line
     elif calls_of(verdict):
