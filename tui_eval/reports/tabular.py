@@ -144,7 +144,7 @@ def _markdown(reader: RunReader) -> Iterator[str]:
     yield ""
     if unread := unread_report(info):
         yield from (f"**{_text(unread)}.**", "")
-    if info.note:
+    if info.note and info.note != info.state:
         yield from (f"{_text(info.note)}.", "")
     if passed < sums.cases:
         bad = (item for item in _summaries(reader, marks) if item.outcome != "passed")

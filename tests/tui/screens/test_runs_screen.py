@@ -449,6 +449,17 @@ async def test_the_grid_of_a_run_whose_suite_is_not_here_has_its_tests_across(tm
         await sees(app, pilot, "short a")
 
 
+async def test_a_grid_without_cases_says_what_to_press(tmp_path):
+    """Below it stood that a test has no case in this column, though there is none."""
+    async with running_app(project(tmp_path)) as (app, pilot):
+        await pilot.press("L", "M")
+        await until(lambda: isinstance(app.screen, GridScreen), pilot)
+        await sees(app, pilot, "No case is shown: M goes back to the list, U to the suites.")
+        await pilot.press("enter")
+        assert "no case in this column" not in screen_text(app)
+        assert "no case in this column" not in " ".join(text for _, _, text in app.notices.lines)
+
+
 @SIZES
 async def test_the_grid_shows_prompts_across(tmp_path, size):
     config = (

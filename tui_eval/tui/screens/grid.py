@@ -52,6 +52,8 @@ FLUSH = 0.5
 """Seconds between two redraws while a run goes on."""
 METRICS = 10
 """One line of named scores for so many of the screen's: the tests keep their place."""
+_EMPTY = "No case is shown: M goes back to the list, U to the suites."
+_NO_CELL = "this test has no case in this column"
 
 
 class GridScreen(Place, inherit_bindings=False):
@@ -99,7 +101,7 @@ class GridScreen(Place, inherit_bindings=False):
             self._draw,
             lambda test: test.key,
             to_column=self.to_column,
-            empty="No case is shown.",
+            empty=_EMPTY,
         )
 
     def _draw(self, test: GridTest, width: int) -> Line:
@@ -208,7 +210,7 @@ class GridScreen(Place, inherit_bindings=False):
             if self.only and self.grid.tests
             else filtered
             if self._place.expression
-            else "No case is shown."
+            else _EMPTY
         )
         self.table.set_rows(shown)
         if not shown:
@@ -342,7 +344,8 @@ class GridScreen(Place, inherit_bindings=False):
         """The answer in the cell."""
         cell = self.cell
         if cell is None:
-            return LookedAt((), [], otherwise=[("dim", "this test has no case in this column")])
+            lacks = [("dim", _NO_CELL)] if self.grid.tests else []
+            return LookedAt((), [], otherwise=lacks)
         symbols, state = self.services.symbols, self.services.state
         pointer = self._place.pointer_of(cell)
         key = (pointer, cell.finished_at, cell.attempts, cell.message)
@@ -396,7 +399,7 @@ class GridScreen(Place, inherit_bindings=False):
         if pointer is not None:
             self.services.places.open_case(pointer)
         else:
-            self.services.notices.say("this test has no case in this column")
+            self.services.notices.say(_NO_CELL if self.grid.tests else _EMPTY)
 
 
 def _made(
