@@ -1212,6 +1212,10 @@ def days(count: int, shift: int = 0) -> list[datetime.date]:
     return [datetime.date(2024, 1, 5) + datetime.timedelta(days=3 * n + shift) for n in range(count)]
 
 
+def firsts(count: int) -> list[datetime.date]:
+    return [datetime.date(2024, month, 1) for month in range(1, count + 1)]
+
+
 def clocks(count: int, minutes: int = 0) -> list[datetime.time]:
     first = datetime.datetime(2024, 1, 5, 8, 17)
     return [(first + datetime.timedelta(minutes=37 * n + minutes)).time() for n in range(count)]
@@ -1252,6 +1256,15 @@ def test_what_is_near_by_chance_is_no_rounding_and_no_factor(expected: list[Any]
         ([0.4567, 0.25, 0.1], ["45.67%", "25%", "10%"], "with %, a text instead of a number"),
         ([0.4567, 0.25, 0.1], ["46.67%", "26%", "11%"], ""),
         (clocks(9), clocks(9, 60), "1 hour later"),
+        (
+            firsts(9),
+            [
+                (one.replace(day=28) + datetime.timedelta(days=4)).replace(day=1) - datetime.timedelta(days=1)
+                for one in firsts(9)
+            ],
+            "the last day of the month, not the first",
+        ),
+        (firsts(9), [one.replace(day=n + 11) for n, one in enumerate(firsts(9))], "not cut to the month"),
         (clocks(9, 23 * 60), clocks(9, 23 * 60 + 30), "0.5 hours later"),
         (clocks(9), clocks(9, 7), "7 minutes later"),
         (clocks(9), [one.replace(minute=0) for one in clocks(9)], "cut to the hour"),

@@ -372,7 +372,13 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     ),
     "time_shift": _about(lambda f: _duration(f.parameters["seconds"])),
     "time_cut": _about(lambda f: f"cut to the {f.parameters['unit']}"),
-    "not_cut": _about(lambda f: f"not cut to the {f.parameters['unit']}"),
+    "not_cut": _about(
+        lambda f: (
+            f"the last day of the {f.parameters['unit']}, not the first"
+            if f.parameters.get("ends")
+            else f"not cut to the {f.parameters['unit']}"
+        )
+    ),
     "day_and_month": _plain("with day and month exchanged"),
     "time_text": lambda f: (
         f"{names_of(f.columns)}, text, {_verb(f, 'has', 'have')} the same times written otherwise {rows_of(f)}: "

@@ -311,6 +311,10 @@ def _exchanged(frame: dict[str, pl.Series]) -> Iterator[ValueChange]:
     yield ValueChange("day_and_month", mask)
 
 
+_PERIODS = ("week", "month", "quarter", "year")
+"""Units of time that are called by a day: the first, or the last."""
+
+
 def _cuts(frame: dict[str, pl.Series], units: Sequence[tuple[str, str]] = _UNITS) -> Iterator[ValueChange]:
     for unit, every in units:
         mask = series(
@@ -321,5 +325,10 @@ def _cuts(frame: dict[str, pl.Series], units: Sequence[tuple[str, str]] = _UNITS
         mask = series(
             frame, true((pl.col("a").dt.truncate(every) == pl.col("e")) & (pl.col("e") != pl.col("a")))
         )
-        if mask.any():
+        if not mask.any():
+            continue
+        last = pl.col("a") == pl.col("e").dt.offset_by(every).dt.offset_by("-1d")
+        if unit in _PERIODS and bool((series(frame, true(last)) | ~mask).all()):
+            yield ValueChange("not_cut", mask, {"unit": unit, "ends": True})
+        else:
             yield ValueChange("not_cut", mask, {"unit": unit})
