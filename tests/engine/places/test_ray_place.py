@@ -22,6 +22,7 @@ import pytest
 
 from tests.support.waiting import until
 from tui_eval import __version__
+from tui_eval.causes import cause_of
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine import plan
@@ -159,7 +160,7 @@ def test_too_much_is_refused_before_it_is_read(root: Path, tmp_path: Path) -> No
     (root / "large").mkdir()
     with (root / "large" / "data.parquet").open("wb") as file:
         file.truncate(2**40)  # no memory holds it
-    with pytest.raises(OSError, match=r"more than 200 MB \(most of it in large, .*files: shared") as refused:
+    with pytest.raises(OSError, match=r"more than 200 MB \(most of it in large\).*files: shared") as refused:
         packed_project(Config(root=root), Masker([]), tmp_path)
     assert sent_project.LARGEST == 200 * 2**20
     assert "\n" not in str(refused.value)
@@ -1225,6 +1226,7 @@ async def test_a_file_that_was_left_out_is_the_error_and_stands_in_the_runs_note
     why = "agent.script.yaml was not sent to the cluster: a secret stands in it ("
     assert attempt is not None and attempt.outcome == "error"
     assert str(attempt.error).startswith(why) and str(row.message).startswith(why)
+    assert cause_of(attempt).startswith(why)  # what the table has
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def _sent_files(config: Config) -> Iterator[Path]:
         total += size
         sizes[path.relative_to(config.root).parts[0]] += size
         if total > LARGEST:
-            most = ", ".join(name for name, _ in sizes.most_common(3))
+            most = ", ".join(name for name, own in sizes.most_common(3) if own * 20 > total)
             raise OSError(
                 f"they are more than {LARGEST // 2**20} MB (most of it in {most}); put the project on a "
                 "folder that all machines share, and say `run: {files: shared}` in tui_eval.yaml"
@@ -355,8 +355,14 @@ def explained(made: Made, left_out: Sequence[str]) -> Made:
     if missing is None:
         return made
     why = f"{missing} was not sent to the cluster: a secret stands in it"
-    attempt = msgspec.structs.replace(attempt, error=f"{why} ({error})", message=f"{why} ({attempt.message})")
-    return Made(attempt)
+    evidence = [  # by its words lists, tables and groups name the cause
+        msgspec.structs.replace(one, text=f"{why} ({one.text})") if is_about(one.text, missing) else one
+        for one in attempt.evidence or ()
+    ]
+    message = f"{why} ({attempt.message})"
+    return Made(
+        msgspec.structs.replace(attempt, error=f"{why} ({error})", message=message, evidence=evidence)
+    )
 
 
 def is_about(error: str, file: str) -> bool:
