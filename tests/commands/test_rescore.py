@@ -240,9 +240,12 @@ def test_a_results_file_has_what_scripts_and_perplexity_judged_by(cli: Cli, proj
     )
     (project / "p.py").write_text(
         "def call_api(prompt, options, context):\n"
-        "    return {'output': prompt, 'raw': {'error': 'x'}, 'logProbs': [-0.5, -0.5]}\n"
+        "    return {'output': prompt, 'raw': {'error': 'x'}, 'logProbs': [-0.5, -0.5], 'sessionId': 's1'}\n"
     )
     assert cli("run", ".", "--trust", "-o", name).code == 1
+    if "promptfoo" in name:  # in its words, too: promptfoo reads no others
+        told = json.loads(Path(name).read_text())["results"]["results"][0]["response"]
+        assert (told["raw"], told["logProbs"], told["sessionId"]) == ({"error": "x"}, [-0.5, -0.5], "s1")
     from_elsewhere(name)
     assert cli("rescore", name, "--trust", "-o", "again.json").code == 1
     rows = json.loads(Path("again.json").read_text())["results"]

@@ -341,7 +341,13 @@ def _response(
         "metadata": (reply.metadata if reply else None) or {},
     }
     if reply is not None:
-        extra = {"finishReason": reply.finish_reason, "guardrails": reply.guardrails, "raw": reply.raw}
+        extra = {
+            "finishReason": reply.finish_reason,
+            "guardrails": reply.guardrails,
+            "raw": reply.raw,
+            "logProbs": reply.log_probs,
+            "sessionId": (reply.metadata or {}).get("sessionId"),
+        }
         response.update(without_none(extra))
     return response
 
