@@ -641,3 +641,18 @@ def test_an_entry_of_suites_that_no_suite_matches_is_noted(cli: Cli, project: Pa
         in told.out
     )
     assert "never used" not in cli("check", "suite.yaml").out + cli("run", ".").err
+
+
+def test_a_configuration_below_the_root_is_said_not_to_be_read(cli: Cli, project: Path) -> None:
+    """Its suites ran by the root's agents and without its cost limit, and nothing said so."""
+    for name in ("a", "b"):
+        (project / name).mkdir()
+        (project / name / "tui_eval.yaml").write_text("run: {max_cost: 0.01}\n")
+        (project / name / "suite.yaml").write_text((project / "suite.yaml").read_text())
+    said = f"a/tui_eval.yaml: not read: the root of the project is {project}; where its agents, limits and settings are"
+    told = cli("check")
+    assert told.code == 0 and said in told.out and "b/tui_eval.yaml: not read" in told.out
+    ran = cli("run", ".")
+    assert said in ran.err and "1 more tui_eval.yaml below the root are not read" in ran.err
+    for quiet in (("suite.yaml",), ("a",), (".", "--config", "tui_eval.yaml")):
+        assert "not read" not in cli("run", *quiet).err + cli("check", *quiet).out, quiet

@@ -18,7 +18,7 @@ from tui_eval.commands.odd_values import odd_values
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, CommandError, counted, put, say
 from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
-from tui_eval.config.project import AgentSpec, ConfigError, load, masker, unused_rules
+from tui_eval.config.project import AgentSpec, ConfigError, load, masker, passed_over, unused_rules
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
@@ -59,7 +59,9 @@ def check(
     problems += odd_values(loaded)
     problems += not_ready(loaded, config, trusted)
     whole = config.root in [Path(path).absolute() for path in paths or ["."]] and not configs
-    problems += unused_rules(config, [suite.path for suite in loaded if suite.path], whole)
+    of_suites = [suite.path for suite in loaded if suite.path]
+    problems += unused_rules(config, of_suites, whole)
+    problems += passed_over(config, of_suites) if config_file is None else []
     places = {(one.path, one.line, one.key) for one in broken}  # that it cannot fail is not so where it errs
     problems += [one for one in _idle(loaded) if (one.path, one.line, one.key) not in places]
     if any(format_of(suite.format).checks_queries and suite.cases for suite in loaded):

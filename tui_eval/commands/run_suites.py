@@ -32,7 +32,7 @@ from tui_eval.commands.output import (
     warn_line,
 )
 from tui_eval.commands.progress import Progress
-from tui_eval.config.project import ConfigError, kept_by_link, state_dir, unused_rules
+from tui_eval.config.project import ConfigError, kept_by_link, passed_over, state_dir, unused_rules
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.plan import HELD_AS_THEY_ARE
 from tui_eval.engine.prepare import NothingToRun, prepare
@@ -271,8 +271,12 @@ def _execute(
     unreadable = report_problems(active.problems)
     for text in dict.fromkeys(str(one) for one in active.problems if one.unwritten and not outputs):
         warn(text)
-    for note in unused_rules(active.config, {job.suite for job in active.jobs}):
+    suites = {job.suite for job in active.jobs}
+    passed = passed_over(active.config, suites) if active.request.config_file is None else []
+    for note in (*unused_rules(active.config, suites), *passed[:1]):
         warn(str(note))
+    if len(passed) > 1:
+        warn(f"{len(passed) - 1} more tui_eval.yaml below the root are not read: tui-eval check lists them")
     assert active.writer is not None
     folder = active.writer.folder
     root = active.config.root

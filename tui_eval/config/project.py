@@ -56,6 +56,7 @@ __all__ = [
     "fill",
     "find_root",
     "load",
+    "passed_over",
     "read_withheld",
     "refused_agent",
     "rule_for",
@@ -286,6 +287,19 @@ def rule_for(config: Config, suite_path: str | Path) -> SuiteRule | None:
         if _pattern(rule.path).match_file(str(suite_path)):
             return rule
     return None
+
+
+def passed_over(config: Config, suite_paths: Iterable[str]) -> list[Problem]:
+    """A note for each `tui_eval.yaml` between the root and one of these suites (paths from the root): the suite runs by the
+    root's, with other agents and limits than its own folder says."""
+    above = {folder for path in suite_paths for folder in Path(path).parents} - {Path(".")}
+    notes: list[Problem] = []
+    for folder in sorted(above):
+        if not folder.is_absolute() and os.path.isfile(config.root / folder / CONFIG_NAME):
+            text = f"not read: the root of the project is {config.root}"
+            cure = f"where its agents, limits and settings are meant, run {folder} by itself"
+            notes.append(Problem(str(folder / CONFIG_NAME), 0, "", text, cure, level="note"))
+    return notes
 
 
 def unused_rules(config: Config, suite_paths: Iterable[str], whole: bool = False) -> list[Problem]:
