@@ -1466,3 +1466,26 @@ def test_numbers_that_are_rounded_first_are_told_as_they_are() -> None:
     assert result.text is not None and "(off by 0.006, rounded first: 0.30 and 0.31)" in result.text
     cell = align([{"v": 1.001}], [{"v": 1.004}], settings).row(0).cells[0]
     assert (cell.same, cell.why) == (True, "off by 0.003, the same rounded to 2 decimals")
+
+
+BY_WEEKDAY = [64, 73, 72, 73, 73, 73, 72]
+
+
+@pytest.mark.parametrize(
+    ("first", "counts", "words"),
+    [
+        (1, BY_WEEKDAY, "weekday 1 too high in 7 of 7 rows that differ"),
+        (-1, BY_WEEKDAY, "weekday 1 too low in 7 of 7 rows that differ"),
+        (1, [65, *BY_WEEKDAY[1:]], ""),
+        (1, [73] * 7, ""),  # any row may be another one
+    ],
+)
+def test_a_number_that_tells_rows_apart_and_begins_elsewhere_is_named(
+    first: int, counts: list[int], words: str
+) -> None:
+    """Days of the week from 1, or from 0: row by row the counts of neighbours would differ."""
+    expected = [
+        {"weekday": n, "n": count} for n, count in enumerate(counts if len(set(counts)) == 1 else BY_WEEKDAY)
+    ]
+    lines = diagnose(expected, [{"weekday": n + first, "n": count} for n, count in enumerate(counts)]).lines
+    assert (words in lines) if words else not any("weekday 1 too" in line for line in lines), lines

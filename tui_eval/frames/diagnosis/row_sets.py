@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from tui_eval.frames.alignment import loosened
-from tui_eval.frames.diagnosis.changes import choose, number, true
+from tui_eval.frames.diagnosis.changes import ValueChange, choose, number, true
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.granularity import floats
@@ -119,20 +119,25 @@ def _respelled_keys(
             return
 
 
-_MOVED = ("days", "months", "time_zone", "time_shift")
+_MOVED = ("days", "months", "time_zone", "time_shift", "offset")
 _FEWEST = 3
 
 
 def moved_key(difference: Difference) -> Finding | None:
-    """A time among what rows are told apart by that is another one throughout, by as much, while all else is right: the
-    rows of one side are not those that the other side has at the same time."""
+    """A time, or a whole number, among what rows are told apart by that is another one throughout, by as much, while all
+    else is right: the rows of one side are not those that the other side has at the same time."""
     rows = difference.lengths[0]
     right = len(difference) - len(difference.different_rows)
     if rows != difference.lengths[1] or rows < _FEWEST or 2 * right >= rows or difference.key_repeats:
         return None
     for name in difference.key:
         one = difference.pairs[name]
-        sides = [moments(texts) for texts in (one.e_key, one.a_key)]
+        numbers = one.expected.integral and one.actual.integral
+        sides = (
+            [one.expected.series, one.actual.series]
+            if numbers
+            else [moments(texts) for texts in (one.e_key, one.a_key)]
+        )
         if sides[0] is None or sides[1] is None or any(side is None or side.null_count() for side in sides):
             continue
         others = [difference.pairs[other] for other in difference.key if other != name]
@@ -142,12 +147,21 @@ def moved_key(difference: Difference) -> Finding | None:
         e, a = (
             _sorted_by([*before, time]) for before, time in zip(keys, sides, strict=True) if time is not None
         )
-        changed = list(time_changes(one.e_key.gather(e), one.a_key.gather(a)))
+        if numbers:
+            changed = _by_as_much(sides[0].gather(e), sides[1].gather(a))
+        else:
+            changed = time_changes(one.e_key.gather(e), one.a_key.gather(a))
         found = next((c for c in changed if c.code in _MOVED and c.count == rows), None)
         rest = [other for other in difference.pairs.values() if other is not one]
         if found is not None and all(bool(pair_same(other, e, a).all()) for other in rest):
             return Finding(found.code, (name,), rows, rows, found.parameters)
     return None
+
+
+def _by_as_much(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    gaps = (a.cast(pl.Int128) - e.cast(pl.Int128)).unique()
+    if len(gaps) == 1 and (gap := int(gaps[0])):
+        yield ValueChange("offset", pl.repeat(True, len(e), eager=True), {"offset": gap})
 
 
 def _sorted_by(columns: list[pl.Series]) -> pl.Series:
