@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tui_eval.commands.output import CommandError
+from tui_eval.commands.output import CommandError, warn_of_large
 from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.run_folders import DATABASE, StoreError, holds_runs
 
@@ -44,6 +44,7 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
     if len(paths) == 1 and paths[0].lower().endswith(".json"):
         from tui_eval.formats.reading import is_results, open_results
 
+        warn_of_large(Path(paths[0]))
         if is_results(Path(paths[0])):
             return _show(open_results(Path(paths[0])), config_file=config_file, trust=trust, local=local)
     if len(paths) == 1 and Path(paths[0]).is_dir() and holds_runs(Path(paths[0])):

@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Iterable
 from itertools import islice
+from pathlib import Path
 from typing import Any, TextIO
 
 import msgspec
@@ -150,6 +151,16 @@ def warn(text: str) -> None:
 def warn_line(text: str) -> None:
     """Print one line on stderr, whatever line breaks an argument or a file put into it."""
     say(visible(text, newlines=False), sys.stderr)
+
+
+def warn_of_large(path: Path) -> None:
+    """Say that a large file is being read: of one with 20,000 results nothing is seen for many seconds."""
+    with contextlib.suppress(OSError):
+        if (size := path.stat().st_size) >= _LARGE:
+            warn_line(f"reading {path.name}, {size / 1e6:,.0f} MB")
+
+
+_LARGE = 10_000_000
 
 
 def counted(number: int, word: str) -> str:

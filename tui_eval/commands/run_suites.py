@@ -30,6 +30,7 @@ from tui_eval.commands.output import (
     terminal_width,
     warn,
     warn_line,
+    warn_of_large,
 )
 from tui_eval.commands.progress import Progress
 from tui_eval.config.project import ConfigError, kept_by_link, passed_over, state_dir, unused_rules
@@ -203,6 +204,7 @@ def find_run(reference: str) -> Path:
     if reference.lower().endswith(".json") and Path(reference).is_file():
         from tui_eval.formats.reading import open_results
 
+        warn_of_large(Path(reference))
         return open_results(Path(reference))
     place = Path(reference)
     if reference not in ("", "last") and place.is_dir() and not (place / DATABASE).is_file():
