@@ -181,3 +181,29 @@ def test_a_merged_run_knows_the_files_of_its_shards(
     assert ran(cli) == []
     Path("w2.txt").unlink()
     assert ran(cli) == ["t2"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "edited"),
+    [
+        ("exec:sh prompts/make.sh", "prompts/make.sh"),
+        ("exec:sh prompts/make.sh", "prompts/words.txt"),
+        ("exec:sh -c 'cat prompts/words.txt'", "prompts/words.txt"),
+        ("file://prompts/make.sh", "prompts/words.txt"),
+    ],
+)
+def test_what_a_program_that_makes_the_prompt_is_made_of_counts(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompt: str, edited: str
+) -> None:
+    """Only the name of the program did: an edited one was `nothing to run`."""
+    files = {
+        "promptfooconfig.yaml": f'prompts: ["{prompt}"]\nproviders: [echo]\ntests:\n'
+        "  - {description: made, vars: {a: hi}, assert: [{type: contains, value: hello}]}\n",
+        "prompts/make.sh": "cat prompts/words.txt\n",
+        "prompts/words.txt": "hello",
+    }
+    write(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    pass_once(cli)
+    (tmp_path / edited).write_text(f"{files[edited]}\n# edited")
+    assert ran(cli, "--trust") == ["made"]

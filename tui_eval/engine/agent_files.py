@@ -57,15 +57,26 @@ def named_files(spec: AgentSpec, root: Path) -> list[Path]:
     listed = [base / name for name in spec.files]
     for value in (spec.options.get(name) for name in _NAMES):
         listed += _named(value, base)
-    command = spec.options.get("command")
-    words, pieces = list(_words(command)), list(_pieces(command))
     folders = program_folders(spec, root)
+    named = _existing([*listed, *_in_command(spec.options.get("command"), folders)])
+    return _existing([*named, *_run_by_shell(named, folders)])
+
+
+def program_files(command: str | Path, folder: Path) -> list[Path]:
+    """The files that a command, or a program by its file, is made of where it runs in that folder."""
+    named = _existing([command] if isinstance(command, Path) else _in_command(command, [folder]))
+    return _existing([*named, *_run_by_shell(named, [folder])])
+
+
+def _in_command(command: Any, folders: list[Path]) -> list[Path]:
+    """What may be a file, or the module of `-m`, in a command that finds its files in these folders."""
+    words, pieces = list(_words(command)), list(_pieces(command))
+    listed: list[Path] = []
     for place in folders:
         for word in words:
             listed += [*_named(word, place), place / word]
         listed += [place / piece for piece in dict.fromkeys(pieces)]
-    named = _existing([*listed, *_modules(words, folders), *_modules(pieces, folders)])
-    return _existing([*named, *_run_by_shell(named, folders)])
+    return [*listed, *_modules(words, folders), *_modules(pieces, folders)]
 
 
 def _run_by_shell(files: list[Path], folders: list[Path]) -> Iterator[Path]:

@@ -28,6 +28,7 @@ from tui_eval.engine.agent_files import (
     named_files,
     names_network_file,
     network_and_included,
+    program_files,
     program_folders,
 )
 from tui_eval.engine.grader_choice import graders_named
@@ -483,12 +484,10 @@ def question_files(case: Case, base: Path, root: Path, texts: set[str] | None = 
         found.update(network_and_included(case.agent, root))
         if texts is not None:
             texts.add(case.agent)
-    for named in _prompt_code(case):
-        path = root / named
+    for code in _prompt_code(case):
         if texts is not None:
-            texts.add(os.path.relpath(path, root))
-        with contextlib.suppress(OSError, ValueError):
-            found |= {path} if path.is_file() else set()
+            texts.add(code if isinstance(code, str) else os.path.relpath(root / code, root))
+        found.update(program_files(code if isinstance(code, str) else root / code, base))
     return found
 
 
@@ -582,10 +581,13 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _prompt_code(case: Case) -> Iterator[Path]:
+def _prompt_code(case: Case) -> Iterator[Path | str]:
+    """What makes its prompt: a file, from the root, or a command (`exec:`)."""
     for made in (case.beside or {}).values():
         if isinstance(made, dict) and isinstance(path := made.get("path"), str):
             yield Path(path)
+        elif isinstance(made, dict) and isinstance(command := made.get("command"), str):
+            yield command
 
 
 def _files_named(
