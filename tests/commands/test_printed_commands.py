@@ -240,6 +240,26 @@ def test_a_case_of_a_folder_with_its_own_project_is_run_again_in_the_one_it_was_
     assert "--config" not in text_of(shown, "c")
 
 
+def test_where_only_the_folder_of_a_case_has_a_configuration_it_is_run_again_without_that(
+    cli: Cli, project: Path
+) -> None:
+    """Its path alone is of the project further down: another agent was asked, and the run was kept there."""
+    inner = project / "inner"
+    inner.mkdir()
+    for name in ("suite.yaml", "agent.script.yaml", "tui_eval.yaml"):
+        (project / name).rename(inner / name)
+    told = cli("run", ".", "--agent", "echo")
+    lines = [line.partition("again: ")[2] for line in told.out.splitlines() if "again: " in line]
+    for line in lines:
+        words = shlex.split(line)
+        assert words[2] == "." and words[4].startswith("inner/suite.yaml::"), line
+        assert cli(*words[1:]).code == 1
+    assert lines and not (inner / ".tui-eval").exists()
+    shown = CaseContent(CasePointer("inner/suite.yaml::says sorry"), suite="inner/suite.yaml")
+    shown.folder = project / ".tui-eval" / "runs" / "r"
+    assert shlex.split(text_of(shown, "c"))[2] == "."
+
+
 def test_a_case_with_a_secret_in_its_name_is_run_again_by_what_is_shown_of_it(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -367,6 +367,7 @@ def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> s
     from tui_eval.store.printed_commands import (  # imported late: of most runs every case passed
         AsShown,
         are_known,
+        by_root_alone,
         by_typing,
         configs_of,
         from_here,
@@ -376,7 +377,8 @@ def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> s
     )
 
     configs = configs_of(options)
-    where = configs or [from_here(root / case.suite)]
+    from_root = not configs and by_root_alone(case.suite, root, options)
+    where = configs or [from_here(root if from_root else root / case.suite)]
     # An id, and not a name: others may be called so, or a file or folder. Of several files it is whole.
     path, mark, own = case.case_id.partition("::")
     words = [
@@ -384,7 +386,7 @@ def rerun_command(case: StoredCase, root: Path, options: Mapping[str, Any]) -> s
         "run",
         *where,
         "-s",
-        AsShown(mark + own if mark and not configs else path + mark + own),
+        AsShown(mark + own if mark and not configs and not from_root else path + mark + own),
     ]
     asked = case_state.arguments(case.case_id, Column(case.agent, case.model or ""), options)
     if not asked and not are_known(options) and is_only_named(case) and case.agent not in case.case_id:

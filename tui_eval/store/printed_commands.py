@@ -139,7 +139,18 @@ def project_option(places: Sequence[Path], root: Path, options: Mapping[str, Any
     file = root / CONFIG_NAME
     if isinstance(options.get("config_file"), str) or not places or not file.is_file():
         return []
-    return ["--config", from_here(file)] if find_root(places)[0] != Path(os.path.abspath(root)) else []
+    return ["--config", from_here(file)] if _elsewhere(places, root) else []
+
+
+def by_root_alone(suite: str, root: Path, options: Mapping[str, Any]) -> bool:
+    """Whether a suite would be of another project by its own path, and this one has no configuration to name: then the
+    root is, with the whole id of a case."""
+    named = isinstance(options.get("config_file"), str) or (root / CONFIG_NAME).is_file()
+    return not named and _elsewhere([root / suite], root)
+
+
+def _elsewhere(places: Sequence[Path], root: Path) -> bool:
+    return find_root(places)[0] != Path(os.path.abspath(root))
 
 
 def configs_of(options: Mapping[str, Any]) -> list[str]:

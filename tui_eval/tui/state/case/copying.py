@@ -13,7 +13,14 @@ from tui_eval.config.project import CONFIG_NAME
 from tui_eval.model import UNSET, Verdict
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
-from tui_eval.store.printed_commands import AsShown, configs_of, project_option, run_options, shell_line
+from tui_eval.store.printed_commands import (
+    AsShown,
+    by_root_alone,
+    configs_of,
+    project_option,
+    run_options,
+    shell_line,
+)
 from tui_eval.store.run_folders import project_of_run
 from tui_eval.tui.state.case.case_content import CaseContent, deciding
 from tui_eval.tui.state.case.verdict_lines import about_rows
@@ -97,14 +104,15 @@ def prompt_of(content: CaseContent) -> str:
 
 def command_line(content: CaseContent) -> str:
     """The command that runs this case alone, headless."""
-    where = configs_of(content.options) or [content.suite]
+    root = project_of_run(content.folder) if content.folder is not None else None
+    from_root = root is not None and by_root_alone(content.suite, root, content.options)
+    where = configs_of(content.options) or ["." if from_root else content.suite]
     words = ["tui-eval", "run", *where, "--select", AsShown(content.pointer.case_id)]
     agent = content.agent or content.pointer.agent
     column = Column(agent or "", content.model or content.pointer.model or "")
     asked = case_state.arguments(content.pointer.case_id, column, content.options)
     if not asked and agent and (content.case is None or agent != content.case.agent):
         asked = ["--agent", agent]
-    root = project_of_run(content.folder) if content.folder is not None else None
     if root is not None and project_option([root / content.suite], root, content.options):
         asked = [*asked, "--config", CONFIG_NAME]  # from the root, as the suite
     return shell_line([*words, *asked, *run_options(content.options)])
