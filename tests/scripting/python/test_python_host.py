@@ -188,6 +188,26 @@ async def test_generators_stream_events(host: PythonHost, script: Write) -> None
     assert (await host.call(file, "plain")).value == ["a", "b"]
 
 
+async def test_numbers_dates_and_paths_of_pythons_own_are_plain_values(
+    host: PythonHost, script: Write
+) -> None:
+    """A function of the guide's kind may have them in its metadata, which was an error."""
+    file = script(
+        "import datetime, decimal, pathlib, uuid, types\n"
+        "import sys\n"
+        "class generic:\n    def item(self): return 7\n"
+        "generic.__module__ = 'numpy'\n"
+        "class int64(generic): pass\n"
+        "def f(): return {'d': [decimal.Decimal(t) for t in ('1.50', '3', '1E+2')], 'n': int64(),\n"
+        "    'at': datetime.datetime(2026, 1, 2, 3), 'day': datetime.date(2026, 1, 2),\n"
+        "    'p': pathlib.Path('a/b'), 'u': uuid.UUID(int=1), 't': datetime.time(1, 2)}\n"
+    )
+    assert (await host.call(file, "f")).value == {
+        "d": [1.5, 3, 100], "n": 7, "at": "2026-01-02T03:00:00", "day": "2026-01-02", "p": "a/b",
+        "u": "00000000-0000-0000-0000-000000000001", "t": "01:02:00",
+    }  # fmt: skip
+
+
 async def test_description(host: PythonHost, script: Write) -> None:
     file = script("async def g(message, session=None, *more):\n    yield ''\ndef f(a, **k): pass\n")
     described = await host.describe(file, "g")

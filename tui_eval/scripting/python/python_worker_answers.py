@@ -65,10 +65,32 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Set):
         return _in_order(value)
     kind = type(value)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    known = next((form for base in kind.__mro__ if (form := _FORMS.get(_name(base)))), None)
+    if known is not None:
+        return known(value)
     raise Refused(
-        f"gives a value of type {name}, which JSON cannot hold (return text, numbers, lists, dicts)"
+        f"gives a value of type {_name(kind)}, which JSON cannot hold (return text, numbers, lists, dicts)"
     )
+
+
+def _name(kind: type) -> str:
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _number(value: Any) -> int | float:
+    return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+
+
+_FORMS: dict[str, Callable[[Any], Any]] = {
+    "decimal.Decimal": _number,
+    "datetime.date": lambda value: value.isoformat(),
+    "datetime.time": lambda value: value.isoformat(),
+    "uuid.UUID": str,
+    "pathlib.PurePath": str,
+    "pathlib._local.PurePath": str,  # Python 3.13
+    "numpy.generic": lambda value: value.item(),
+}
+"""What databases, drivers and numpy put beside a text, as JSON has it. By name: none of them is imported for this."""
 
 
 def _in_order(value: Set[Any]) -> list[Any]:
