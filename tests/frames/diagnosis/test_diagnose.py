@@ -1489,3 +1489,17 @@ def test_a_number_that_tells_rows_apart_and_begins_elsewhere_is_named(
     ]
     lines = diagnose(expected, [{"weekday": n + first, "n": count} for n, count in enumerate(counts)]).lines
     assert (words in lines) if words else not any("weekday 1 too" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("seed", [3, 4, 6])
+def test_no_filter_is_told_of_rows_of_which_none_is_right(seed: int) -> None:
+    """Weeks from Sunday, not Monday: rows stood beside each other by chance of their counts, and the others were where
+    `n between 19 and 22`."""
+    drawn = random.Random(seed)
+    weeks = [datetime.date(2024, 1, 1) + datetime.timedelta(weeks=n) for n in range(26)]
+    expected = [{"week": week, "n": drawn.randrange(14, 23)} for week in weeks]
+    given = [
+        {"week": week - datetime.timedelta(days=1), "n": drawn.choice([*range(14, 19), 30])} for week in weeks
+    ]
+    lines = diagnose(expected, given).lines
+    assert not any("filter" in line for line in lines), lines

@@ -75,7 +75,10 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
             return  # that these are the last ones says no more of them
     yield from _respelled_keys(difference, missing, extra)
     limited = next(_limit(difference, missing, extra), None)
-    filters = list(_filters(difference, missing, extra, every_extra=len(extra) + len(repeats)))
+    # Where no row is right, and none has a key, which rows stand beside each other is a guess.
+    guessed = not difference.key and len(missing) and len(extra) and not _right_ones(difference)
+    every_extra = len(extra) + len(repeats)
+    filters = [] if guessed else list(_filters(difference, missing, extra, every_extra=every_extra))
     if (
         limited is not None
         and limited[1] >= 1.0
@@ -88,6 +91,11 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
         yield limited
     elif not filters and len(missing) and not len(extra):
         yield from _outermost_day(difference, missing)
+
+
+def _right_ones(difference: Difference) -> int:
+    """How many rows are right in all of their columns."""
+    return len(difference) - len(difference.different_rows)
 
 
 def _respelled_keys(
@@ -127,7 +135,7 @@ def moved_key(difference: Difference) -> Finding | None:
     """A time, or a whole number, among what rows are told apart by that is another one throughout, by as much, while all
     else is right: the rows of one side are not those that the other side has at the same time."""
     rows = difference.lengths[0]
-    right = len(difference) - len(difference.different_rows)
+    right = _right_ones(difference)
     if rows != difference.lengths[1] or rows < _FEWEST or 2 * right >= rows or difference.key_repeats:
         return None
     for name in difference.key:
