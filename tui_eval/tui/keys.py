@@ -258,12 +258,12 @@ _SHARED = ("list.find", "list.find_next", "list.find_previous", "pane.next", "pa
 SHARED_KEYS: tuple[Key, ...] = tuple(key for key in KEYS if key.id in _SHARED)
 """Keys of lists that mean the same on the Case screen."""
 
-PAPER_KEYS: tuple[Key, ...] = tuple(
+FIND_KEYS: tuple[Key, ...] = tuple(
     replace(key, label="find" if key.id == "list.find" else "")
     for key in KEYS
     if key.id in ("list.find", "list.find_next", "list.find_previous")
 )
-"""Those of them that find in help, log, manual and settings."""
+"""Those of them that find: in help, log, manual and settings, and in the grid."""
 
 CASE_OPEN_KEYS: tuple[Key, ...] = (
     Key(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from textual import on
 from textual.app import ComposeResult
@@ -25,10 +25,9 @@ from tui_eval.tui.loaders.compare_loader import (
     newest_sides,
     other_half,
 )
-from tui_eval.tui.notices import Notices
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, AttemptBelow, LookedAt
+from tui_eval.tui.screens.list_finder import RowFinder
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
-from tui_eval.tui.screens.prompt import Prompt, Prompts
 from tui_eval.tui.state.app_state import CasePointer, Where
 from tui_eval.tui.state.compare.compare_view import (
     CompareNews,
@@ -96,7 +95,9 @@ class CompareScreen(Place, inherit_bindings=False):
         self._generation = 0
         self.table = RowTable(row_line, lambda row: row.key, to_column=self._fold, empty="Reading both runs.")
         self.below = AttemptBelow(self, self.services, self._looked_at)
-        self.finder = RowFinder(self.table, words_of, self.prompts, self.services.notices)
+        self.finder = RowFinder(
+            self.table, words_of, self.prompts, self.services.notices, "names and reasons"
+        )
 
     def handlers(self) -> Mapping[str, Handler]:
         """What its keys for finding do, and that of the pane."""
@@ -403,60 +404,3 @@ def _name(half: Half, agents: bool) -> str:
     more = f" +{len(half.linked) - 1} linked" if len(half.linked) > 1 else ""
     what = f" · {half.what}" if half.what else ""
     return f"{half.folder.name}{f' {half.column}' if half.column else ''}{more}{what}"
-
-
-# -- `/ n N` on a screen whose list is a `RowTable`: the next row that holds the words.
-
-
-class RowFinder:
-    """Finds in what rows say."""
-
-    def __init__(
-        self, table: RowTable, words_of: Callable[[Any], str], prompts: Prompts, notices: Notices
-    ) -> None:
-        """`words_of` gives what a row says, as it came; nothing for a heading."""
-        self._table, self._words_of = table, words_of
-        self._prompts, self._notices = prompts, notices
-        self.found = ""
-        """What is looked for."""
-        self._start = 0
-        self._said: tuple[list[Any], list[str]] = ([], [])
-        """The rows looked through last, and what they say: each letter typed looks through all of them."""
-
-    async def ask(self) -> None:
-        """Ask what to find."""
-        if not self._prompts.open:
-            self._start = self._table.cursor
-            prompt = Prompt("/", self.found, "find in names and reasons; enter keeps, n and N go on")
-            await self._prompts.ask(prompt, self._left, self._typed)
-
-    async def find_next(self, step: int) -> None:
-        """The next match, or the one before; comes round at the end."""
-        if not self.found:
-            await self.ask()
-        elif not self._find(self._table.cursor + step, step):
-            self._notices.say(f"not found: {self.found}")
-
-    def _find(self, start: int, step: int) -> bool:
-        wanted, rows = self.found.casefold(), self._table.rows
-        if not wanted:
-            return False
-        if self._said[0] is not rows:
-            self._said = (rows, [self._words_of(row).casefold() for row in rows])
-        said = self._said[1]
-        for distance in range(len(rows)):
-            at = (start + step * distance) % len(rows)
-            if wanted in said[at]:
-                self._table.move_to(at)
-                return True
-        return False
-
-    def _typed(self, text: str) -> None:
-        self.found = text
-        if not self._find(self._start, 1):
-            self._table.move_to(self._start)
-
-    def _left(self, text: str, kept: bool) -> None:
-        self.found = text if kept else ""
-        if not kept:
-            self._table.move_to(self._start)

@@ -18,10 +18,11 @@ from tui_eval.model import Case
 from tui_eval.tui.background import stands
 from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import FILTER_KEYS, GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS, Key, bindings
+from tui_eval.tui.keys import FILTER_KEYS, FIND_KEYS, GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS, Key, bindings
 from tui_eval.tui.loaders.runs_loader import RecordedAt, recorded_at, recorded_cases, with_recorded
 from tui_eval.tui.screens import list_arrangement
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, ENDED, AttemptBelow, LookedAt
+from tui_eval.tui.screens.list_finder import RowFinder
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.app_state import CasePointer, where_is
@@ -61,9 +62,12 @@ class GridScreen(Place, inherit_bindings=False):
 
     TITLE = "Grid"
     kind = "grid"
-    BINDINGS: ClassVar = [*bindings("grid", GRID_KEYS), *bindings("screen", (*FILTER_KEYS, *PANE_KEYS))]
+    BINDINGS: ClassVar = [
+        *bindings("grid", GRID_KEYS),
+        *bindings("screen", (*FIND_KEYS, *FILTER_KEYS, *PANE_KEYS)),
+    ]
     KEY_SECTIONS = (
-        ("The grid", (*GRID_OPEN_KEYS, *GRID_KEYS, *FILTER_KEYS, *PANE_KEYS)),
+        ("The grid", (*GRID_OPEN_KEYS, *GRID_KEYS, *FIND_KEYS, *FILTER_KEYS, *PANE_KEYS)),
         ("Moving", keys_in("moving")),
     )
     VERTICAL_BREAKPOINTS = BREAKPOINTS
@@ -103,6 +107,7 @@ class GridScreen(Place, inherit_bindings=False):
             to_column=self.to_column,
             empty=_EMPTY,
         )
+        self.finder = RowFinder(self.table, _words_of, self.prompts, self.services.notices, "names")
 
     def _draw(self, test: GridTest, width: int) -> Line:
         here = self.table.current is test
@@ -117,9 +122,13 @@ class GridScreen(Place, inherit_bindings=False):
         yield AttemptPane()
         yield KeyHints(self.hints())
 
+    def focus_home(self) -> None:
+        """The tests."""
+        self.table.focus()
+
     def on_mount(self) -> None:
         """Show it, the cursor on the case one came from."""
-        self.table.focus()
+        self.focus_home()
         self._came_from = self._place.current()
         self._place.arranged.subscribe(self, lambda _: self.renew())
         self.renew()
@@ -314,6 +323,9 @@ class GridScreen(Place, inherit_bindings=False):
             "grid.next": partial(self.to_column, 1),
             "grid.previous": partial(self.to_column, -1),
             "grid.differing": self._toggle_differing,
+            "list.find": self.finder.ask,
+            "list.find_next": partial(self.finder.find_next, 1),
+            "list.find_previous": partial(self.finder.find_next, -1),
             "list.filter": partial(self._place.finder.ask_filter, self.prompts, self._filtered),
             "list.clear": partial(self._place.finder.clear, self._filtered),
         }
@@ -400,6 +412,10 @@ class GridScreen(Place, inherit_bindings=False):
             self.services.places.open_case(pointer)
         else:
             self.services.notices.say(_NO_CELL if self.grid.tests else _EMPTY)
+
+
+def _words_of(test: GridTest) -> str:
+    return f"{test.called} {test.name}"
 
 
 def _made(

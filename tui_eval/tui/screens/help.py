@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from tui_eval import help as manual
 from tui_eval.tui.background import run_in_thread
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import PAPER_KEYS, Key, bindings
+from tui_eval.tui.keys import FIND_KEYS, Key, bindings
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.text.formatting import Symbols
@@ -43,9 +43,9 @@ class PaperScreen(Place):
     """A title and paragraphs."""
 
     kind = "paper"
-    BINDINGS = bindings("screen", PAPER_KEYS)
+    BINDINGS = bindings("screen", FIND_KEYS)
     KEY_SECTIONS = (("Moving", keys_in("moving")),)
-    FOOTER = labelled([PAPER_KEYS[0], *keys_of("back", "quit")], "quit", "close")
+    FOOTER = labelled([FIND_KEYS[0], *keys_of("back", "quit")], "quit", "close")
 
     def __init__(self, title: str, paragraphs: Callable[[], Paragraphs]) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ class ManualScreen(PaperScreen, inherit_bindings=False):
     """One page; the palette has them all."""
 
     TITLE = "Manual"
-    BINDINGS = bindings("screen", PAPER_KEYS)
+    BINDINGS = bindings("screen", FIND_KEYS)
 
     def __init__(self, page: str, title: str) -> None:
         super().__init__(title, lambda: self._shown)

@@ -1,4 +1,4 @@
-"""`/ n N f F` on a list of cases: finding, filtering, filters with names."""
+"""`/ n N f F` on a list of cases: finding, filtering, filters with names. `/ n N` on any other table of rows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 from textual.timer import Timer
 
 from tui_eval.tui.handlers import Handler
+from tui_eval.tui.notices import Notices
 from tui_eval.tui.screens.list_arrangement import ListArrangement, ListScreen
 from tui_eval.tui.screens.prompt import FilterPrompt, Prompt, Prompts
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.entries import subject
 from tui_eval.tui.state.lists.filtering import values_of
+from tui_eval.tui.widgets.line_pane import RowTable
 
 _NAMED = re.compile(r"([A-Za-z_][\w-]*)=(.*)")
 
@@ -192,3 +194,60 @@ class ListFinder:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
+
+
+# -- `/ n N` on a screen whose list is a `RowTable`: the next row that holds the words.
+
+
+class RowFinder:
+    """Finds in what rows say."""
+
+    def __init__(
+        self, table: RowTable, words_of: Callable[[Any], str], prompts: Prompts, notices: Notices, where: str
+    ) -> None:
+        """`words_of` gives what a row says, as it came; nothing for a heading. `where` names that for people."""
+        self._table, self._words_of, self._where = table, words_of, where
+        self._prompts, self._notices = prompts, notices
+        self.found = ""
+        """What is looked for."""
+        self._start = 0
+        self._said: tuple[list[Any], list[str]] = ([], [])
+        """The rows looked through last, and what they say: each letter typed looks through all of them."""
+
+    async def ask(self) -> None:
+        """Ask what to find."""
+        if not self._prompts.open:
+            self._start = self._table.cursor
+            prompt = Prompt("/", self.found, f"find in {self._where}; enter keeps, n and N go on")
+            await self._prompts.ask(prompt, self._left, self._typed)
+
+    async def find_next(self, step: int) -> None:
+        """The next match, or the one before; comes round at the end."""
+        if not self.found:
+            await self.ask()
+        elif not self._find(self._table.cursor + step, step):
+            self._notices.say(f"not found: {self.found}")
+
+    def _find(self, start: int, step: int) -> bool:
+        wanted, rows = self.found.casefold(), self._table.rows
+        if not wanted:
+            return False
+        if self._said[0] is not rows:
+            self._said = (rows, [self._words_of(row).casefold() for row in rows])
+        said = self._said[1]
+        for distance in range(len(rows)):
+            at = (start + step * distance) % len(rows)
+            if wanted in said[at]:
+                self._table.move_to(at)
+                return True
+        return False
+
+    def _typed(self, text: str) -> None:
+        self.found = text
+        if not self._find(self._start, 1):
+            self._table.move_to(self._start)
+
+    def _left(self, text: str, kept: bool) -> None:
+        self.found = text if kept else ""
+        if not kept:
+            self._table.move_to(self._start)

@@ -12,7 +12,7 @@ from textual.constants import MAX_FPS
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.handlers import Handler
-from tui_eval.tui.keys import ALL_KEYS, PAPER_KEYS, Key, bindings, written
+from tui_eval.tui.keys import ALL_KEYS, FIND_KEYS, Key, bindings, written
 from tui_eval.tui.screens.help import PaperScreen, Paragraphs
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.settings import Settings, settings_file
@@ -97,8 +97,8 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
 
     TITLE = "Settings"
     kind = "settings"
-    BINDINGS = [*bindings("settings"), *bindings("screen", PAPER_KEYS)]
-    KEY_SECTIONS = (("Settings", (*keys_in("settings"), *PAPER_KEYS)), ("Moving", keys_in("moving")))
+    BINDINGS = [*bindings("settings"), *bindings("screen", FIND_KEYS)]
+    KEY_SECTIONS = (("Settings", (*keys_in("settings"), *FIND_KEYS)), ("Moving", keys_in("moving")))
     FOOTER = labelled(keys_of("settings.edit", "settings.theme", "back", "help", "quit"), "quit", "close")
 
     def __init__(self) -> None:
