@@ -170,3 +170,21 @@ async def test_many_mistakes_of_the_settings_are_one_notice(tmp_path, monkeypatc
         )
         told = [text for _, _, text in app.notices.lines if text.startswith("settings.yaml:")]
         assert [text.split(":")[1] for text in told] == ["1", "2", "3", "4"], "the log has all of them"
+
+
+async def test_a_theme_that_there_is_not_is_said_until_it_is_mended(tmp_path, monkeypatch):
+    """Saved once more with another change, the file had nothing wrong with it."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "tui-eval").mkdir()
+    file = tmp_path / "tui-eval" / "settings.yaml"
+    file.write_text("theme: nrod\n")
+    async with running_app(project(tmp_path)) as (app, _):
+        said = ["settings.yaml: theme: there is no nrod; did you mean nord?"]
+        settings = app.services.settings
+        assert settings.problems == said
+        file.write_text("theme: nrod\nmouse: false\n")
+        app.services.take_settings()
+        assert settings.problems == said
+        file.write_text("theme: nord\n")
+        app.services.take_settings()
+        assert settings.problems == [] and app.theme == "nord"

@@ -7,9 +7,11 @@ import os
 
 from textual.theme import Theme
 
+from tui_eval.guard.spelling import close_to
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import remap
 from tui_eval.tui.services import Core, Window
+from tui_eval.tui.settings import settings_file
 
 # -- our own colours: quiet greys, colour only where it means something
 
@@ -89,6 +91,8 @@ class Appearance:
         settings.renew()
         if settings.theme != before:
             self._take_theme(settings.theme)
+        elif wrong := self._no_theme(settings.theme):
+            settings.problems.append(wrong)
         self.take_keys()
         self.report()
 
@@ -105,12 +109,23 @@ class Appearance:
             f"{len(problems)} things are wrong in your settings (, lists them); first: {problems[0]}"
         )
 
+    def _no_theme(self, name: str) -> str:
+        """That there is no theme of the name that the settings, the environment or the last time gave, in words; empty
+        where there is."""
+        wanted, there = first_theme(name, no_color=self._no_color), self._window.available_themes
+        if wanted in there:
+            return ""
+        slip = close_to(wanted, there)
+        where = f"{settings_file().name}: " if wanted == self._core.settings.theme else ""
+        return f"{where}theme: there is no {wanted}; " + (
+            f"did you mean {slip}?" if slip else f"there are {', '.join(sorted(there))}"
+        )
+
     def _take_theme(self, name: str) -> None:
         window = self._window
         wanted = first_theme(name, no_color=self._no_color)
-        if wanted not in window.available_themes:
-            there = ", ".join(sorted(window.available_themes))
-            self._core.settings.problems.append(f"theme: there is no {wanted}; there are {there}")
+        if wrong := self._no_theme(name):
+            self._core.settings.problems.append(wrong)
             wanted = DARK.name
         self._given = wanted
         if wanted == window.theme and not window.is_running:
