@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ GENERATED: list[tuple[str, list[Any], list[Any], dict[str, Any], str | None]] = 
     ("float for a huge one", [None, 0.0, "2.0", str(10**25)], [None, 0, 2.0, 10**25], {}, "values differ"),
     ("huge on both sides", [None, 10**25, "2.0"], [10**25, None, 2.0], {}, "match"),
     ("decimals beyond floats", [1.5, 2.5], [7.0, 8.0], {"decimals": 400}, "match"),
+    ("decimals beyond floats, infinity", [1.5, -math.inf], [7.0, 8.0], {"decimals": 400}, "match"),
     ("decimals beyond floats, integers", [1.0], [4], {"decimals": 400, "atol": 1.0}, "values differ"),
     ("unsigned with a null", [1, None, BIG], [1.0, None, float(BIG)], {}, "match"),
 ]

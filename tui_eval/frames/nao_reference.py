@@ -259,12 +259,10 @@ def _normalised(column: _Column, decimals: int) -> _Column:
 
 def _rounded(value: float, decimals: int) -> float:
     """numpy's rounding: scaled, half to even, scaled back."""
-    if math.isnan(value) or math.isinf(value):
-        return value
     scale = _power_of_ten(decimals)
-    scaled = value * scale
-    if math.isinf(scale):  # numpy divides infinity by infinity
+    if math.isnan(value) or math.isinf(scale):  # numpy divides infinity by infinity
         return _NAN
+    scaled = value * scale
     if math.isinf(scaled):
         return scaled
     return math.copysign(float(round(scaled)), value) / scale
