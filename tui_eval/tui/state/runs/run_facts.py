@@ -143,7 +143,7 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
         add("text", part)
     if unread:
         add("error", unread, 9)
-    if info.place:
+    if info.place and not info.note.startswith(f"{info.place}: "):  # why a place was lost names it
         add("text", visible(clip(info.place, 60), newlines=False), 8)
     if run.trouble and run.active:
         add("warn", _waiting(run.trouble), 9)
