@@ -130,11 +130,11 @@ def test_a_place_that_was_lost_is_named_once() -> None:
     """`ray · ray: the cluster at … is gon…` at 80 columns: the reason was cut for it."""
     view = of_two_models()
     view.info = msgspec.structs.replace(view.info, place="ray", note="ray: the cluster at head:10001 is gone")
-    assert " · ray: the cluster at head:10001 is gone" in words(view, 78) and "ray · ray" not in words(
+    assert "ray: the cluster at head:10001 is gone · " in words(view, 78) and "ray · ray" not in words(
         view, 78
     )
     view.info = msgspec.structs.replace(view.info, note="2 files were not sent")
-    assert " · ray · 2 files" in words(view, 78)
+    assert "ray · 2 files were not sent · " in words(view, 78)
 
 
 def test_where_there_is_no_room_or_the_list_holds_other_runs_too_the_agents_stand_alone() -> None:
