@@ -15,7 +15,7 @@ from tui_eval.config.project import load
 from tui_eval.engine.case_filters import FilterError, by_columns
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import reading
-from tui_eval.formats.promptfoo.import_promptfoo import converted, row_of
+from tui_eval.formats.promptfoo.import_promptfoo import converted, labels_of, row_of
 from tui_eval.formats.reading import open_results
 from tui_eval.guard.trust import Trust
 from tui_eval.store.reader import RunReader
@@ -395,3 +395,16 @@ def test_what_scripts_and_perplexity_look_at_comes_with_promptfoo_s_file(project
     rows = converted(given, project / "pf.json")["results"]
     said = {"raw": {"x": 1}, "log_probs": [-0.5], "metadata": {"sessionId": "s"}}
     assert rows[0]["details"]["reported"] == [{"turn": 1, **said}]
+
+
+def test_prompts_of_a_pattern_are_counted_by_their_paths_not_as_the_disk_had_them() -> None:
+    """Answers to one prompt were compared with those to another."""
+    found = [
+        {"label": label, "raw": label.partition(": ")[2] or label}
+        for label in ("first.txt", "glob/c.txt: C", "glob/a.txt: A1", "glob/a.txt: A2", "last")
+    ]
+    listed = ["first.txt", "file://glob/*.txt", "last"]
+    assert labels_of([*found, *found], listed) == [
+        f"prompt{number}" for number in (1, 4, 2, 3, 5, 1, 4, 2, 3, 5)
+    ]
+    assert labels_of(found) == ["prompt1", "prompt2", "prompt3", "prompt4", "prompt5"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tui_eval.config.project import ConfigError, find_root
@@ -25,6 +25,7 @@ from tui_eval.formats.promptfoo.imported_cases import (
     word,
 )
 from tui_eval.formats.promptfoo.promptfoo_words import mapping
+from tui_eval.formats.promptfoo.read.suite_file import is_pattern
 from tui_eval.javascript import values as js
 from tui_eval.suites import identity
 
@@ -170,18 +171,42 @@ def _description(path: Path) -> Any:
 def labels_of(prompts: list[dict[str, Any]], listed: Any = None) -> list[str]:
     """Of each column what its prompt is called in an id: what a person called it, else its number among the prompts.
     `listed` are the prompts as the configuration has them, where the file says it."""
-    numbers: dict[str, int] = {}
     found: list[str] = []
-    own = _called(prompts, listed)
+    own, numbers = _called(prompts, listed), _numbers(prompts, listed)
     for prompt in prompts:
         raw, label = str(prompt.get("raw") or ""), str(prompt.get("label") or "")
-        number = numbers.setdefault(f"{label}\n{raw}", len(numbers) + 1)
+        number = numbers[label, raw]
         if (label, raw) in own:
             found.append(own[label, raw] or f"prompt{number}")
             continue
         given = label and label != raw and not (raw and label.endswith(raw[-200:]))
         found.append(label if given and len(label) < 80 else f"prompt{number}")
     return found
+
+
+def _numbers(prompts: list[dict[str, Any]], listed: Any) -> dict[tuple[str, str], int]:
+    """By label and text of a prompt its number among them. Those of one pattern (`prompts/*.txt`) stand in the order of the
+    disk, as promptfoo found them, and are counted in that of their paths, as the suite's reader does: the same number was
+    another prompt's, and answers to one were compared with those to the other."""
+    each = list(dict.fromkeys((str(one.get("label") or ""), str(one.get("raw") or "")) for one in prompts))
+    paths = [label.partition(": ")[0] for label, _ in each]
+    entries = [word(one).removeprefix("file://") for one in (listed if isinstance(listed, list) else ())]
+    for pattern in filter(is_pattern, entries):
+        before, _, after = pattern.removeprefix("./").partition("*")
+        end = "" if is_pattern(after) else after
+        places = [
+            place
+            for place, path in enumerate(paths)
+            if path.startswith(before)
+            and path.endswith(end)
+            and path not in entries
+            and path != each[place][1]
+        ]
+        ordered = sorted(places, key=lambda place: PurePosixPath(paths[place]).parts)
+        moved = [(each[place], paths[place]) for place in ordered]
+        for place, (one, path) in zip(places, moved, strict=True):
+            each[place], paths[place] = one, path
+    return {one: number for number, one in enumerate(each, 1)}
 
 
 def _called(prompts: list[dict[str, Any]], listed: Any) -> dict[tuple[str, str], str]:
