@@ -45,6 +45,23 @@ async def test_a_click_selects_and_a_second_opens(tmp_path: Path) -> None:
         await until(lambda: "greets by name" not in screen_text(app), pilot)
 
 
+@pytest.mark.real
+async def test_a_click_on_the_name_of_a_tab_opens_it(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    LiveRun(root, ["refund is approved"]).all_done(["failed"])
+    async with running_app(root, (80, 24)) as (app, pilot):
+        await until(lambda: "refund is approved" in screen_text(app), pilot)
+        await pilot.press("right_square_bracket", "enter")
+        await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+        for name, number in (("Assertions", 2), ("History", 5), ("Transcript", 0)):
+            y = line_of(app, "1 Transcript")
+            x = screen_text(app).splitlines()[y].index(name)
+            await pilot.click(".tabs", offset=(x, 0))
+            await until(lambda number=number: app.screen.tab_shown == number, pilot)
+        await pilot.click(".tabs", offset=(79, 0))  # beside them
+        assert app.screen.tab_shown == 0
+
+
 async def test_the_wheel_scrolls_and_the_cursor_stays_in_sight(tmp_path: Path) -> None:
     suite = "agent: offline\ntest_cases:\n" + "".join(
         f"  - {{name: case {n:03}, input: hi, expected: {{should_contain: [x]}}}}\n" for n in range(100)

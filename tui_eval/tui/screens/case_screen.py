@@ -30,10 +30,10 @@ from tui_eval.tui.screens.case_reader import CaseReader, place_of_fault
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.case_content import CaseContent, deciding, head
-from tui_eval.tui.state.case.case_tabs import filled, next_filled, tab_line
+from tui_eval.tui.state.case.case_tabs import filled, next_filled, tab_at, tab_line
 from tui_eval.tui.state.case.verdict_lines import about_rows
 from tui_eval.tui.state.runs.search_view import SoughtPlace
-from tui_eval.tui.state.text.lines import Span, width_of
+from tui_eval.tui.state.text.lines import Line, Span, width_of
 from tui_eval.tui.terminal import clipboard, pager
 from tui_eval.tui.widgets.bars import CopyBar
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
@@ -88,6 +88,8 @@ class CaseScreen(Place, inherit_bindings=False):
         self._begin: Begin = begin
         self._was_running = False
         """Whether what was read last was still being made: the transcript may stand in the place of an empty tab."""
+        self._strip: Line = ()
+        """The line of tabs as it is shown."""
         self._tabs = (TranscriptTab(sought), ToolsTab(), AssertionsTab(), DataTab(), RawTab(), HistoryTab())
         self._active = 0
         self._shown: set[int] = set()
@@ -327,7 +329,14 @@ class CaseScreen(Place, inherit_bindings=False):
             room = max(width - width_of((words,)) - 1, 0)
             tabs = tab_line(self._active, self.content, room - 1)
             tabs = (*tabs, Span(" " * (room - width_of(tabs))), words)
+        self._strip = tabs
         self.query_one(".tabs", LineLabel).set_lines([tabs])
+
+    @on(events.Click, ".tabs")
+    def _tab_clicked(self, event: events.Click) -> None:
+        index = tab_at(self._strip, event.x)
+        if index is not None:
+            self.open_tab(index)
 
     def say(self, words: str) -> None:
         """A few words at the right of the tabs, or in the footer where they would take the tabs' names, for some

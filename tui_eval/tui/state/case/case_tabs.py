@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
 from tui_eval.guard import figures
 from tui_eval.model import Attempt
 from tui_eval.tui.state.case.case_content import CaseContent
@@ -90,6 +92,20 @@ def tab_line(active: int, content: CaseContent, width: int) -> Line:
         for span in (here if index == active else (Span(f" {index + 1} ", _style(shown[index])),))
     )
     return line if width_of(line) <= width else fit(here, width)
+
+
+def tab_at(line: Line, column: int) -> int | None:
+    """The tab that stands in this column of the strip; None between them and beside them."""
+    index, end = None, 0
+    for text, style in line:
+        if not style.startswith("tab"):
+            index = None
+        elif text[1:2].isdigit() and text[2:3] == " ":  # not a badge, which is its tab's
+            index = int(text[1]) - 1
+        end += cell_len(text)
+        if column < end:
+            return index
+    return None
 
 
 def _tab_line(active: int, content: CaseContent, length: int) -> Line:
