@@ -233,6 +233,21 @@ def test_networks_that_the_environment_names_count_where_the_entry_names_none(
 
 
 @pytest.mark.parametrize(
+    ("options", "counts"), [({}, True), ({"email": "ann@example.org"}, False), ({"token": "t"}, False)]
+)
+def test_who_signs_in_to_nao_counts_where_its_entry_does_not_say_it(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], counts: bool
+) -> None:
+    """Another person's kept answer came from that person's data."""
+    spec = AgentSpec("shop", "nao", {"url": "http://localhost:5005", **options})
+    seen: list[str] = []
+    for name in ("ann@example.org", "ben@example.org"):
+        monkeypatch.setenv("NAO_USERNAME", name)
+        seen.append(Fingerprints(Config(root=ROOT), Trust()).entry(spec))
+    assert (seen[0] != seen[1]) is counts
+
+
+@pytest.mark.parametrize(
     ("provider", "name", "counts"),
     [
         ("openai:gpt-4.1", "OPENAI_TEMPERATURE", True), ("openai:gpt-4.1", "OPENAI_MAX_TOKENS", True),

@@ -414,6 +414,8 @@ def _read_when_asked(spec: AgentSpec) -> list[str]:
             ]
         names = dict.fromkeys((re.sub(r"\W", "_", provider.upper()), _KNOWN_AS.get(provider, "")))
         return [*_OF_CLOUDS.get(provider, ()), *(f"{name}_{end}" for name in names if name for end in ends)]
+    if spec.type == "nao" and not any(spec.options.get(key) for key in ("email", "username", "token")):
+        return ["NAO_USERNAME"]  # whose data it answers from
     return [*_READ_BY.get(spec.type, ()), *read_when_asked(spec.type, spec.options)]
 
 
