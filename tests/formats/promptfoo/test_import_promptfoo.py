@@ -408,3 +408,10 @@ def test_prompts_of_a_pattern_are_counted_by_their_paths_not_as_the_disk_had_the
         f"prompt{number}" for number in (1, 4, 2, 3, 5, 1, 4, 2, 3, 5)
     ]
     assert labels_of(found) == ["prompt1", "prompt2", "prompt3", "prompt4", "prompt5"]
+
+
+def test_a_label_that_is_a_file_and_the_beginning_of_its_text_is_no_name() -> None:
+    """So are those of .md and .j2 files: their columns were `new` and `gone`."""
+    text = "# Title\n" + "word " * 30
+    found = [{"label": f"p.md: {text[:50]}...", "raw": text}, {"label": "p: ab...", "raw": "abc"}]
+    assert labels_of(found, ["file://p.md", {"raw": "abc", "label": "p: ab..."}]) == ["prompt1", "p: ab..."]

@@ -179,9 +179,15 @@ def labels_of(prompts: list[dict[str, Any]], listed: Any = None) -> list[str]:
         if (label, raw) in own:
             found.append(own[label, raw] or f"prompt{number}")
             continue
-        given = label and label != raw and not (raw and label.endswith(raw[-200:]))
+        given = label and label != raw and not (raw and (label.endswith(raw[-200:]) or _begins(label, raw)))
         found.append(label if given and len(label) < 80 else f"prompt{number}")
     return found
+
+
+def _begins(label: str, raw: str) -> bool:
+    """Whether a label is a file and the beginning of its text, as promptfoo calls those of .md and .j2 files."""
+    file, _, text = label.partition(": ")
+    return bool(_FILE.search(file)) and text.endswith("...") and raw.startswith(text.removesuffix("..."))
 
 
 def _numbers(prompts: list[dict[str, Any]], listed: Any) -> dict[tuple[str, str], int]:
