@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tui_eval.agents import for_provider
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine import fingerprints
+from tui_eval.engine.agent_files import named_files
 from tui_eval.engine.fingerprints import (
     AgentsAsked,
     Fingerprints,
@@ -479,6 +480,31 @@ def test_what_a_command_runs_is_found_where_it_runs(
     spec = AgentSpec("own", "command", options, base=str(tmp_path))
     before = marks.agent(spec)
     (tmp_path / edited).write_text("more = 2\n")
+    assert marks.agent_now(spec) != before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sh", "-c", "python3 one.py 2>>HERE/run.log"],
+        ["sh", "-c", "python3 one.py > 'run.log' 2>&1"],
+        ["sh", "-c", "echo began >>run.log; python3 one.py"],
+        "python3 one.py --log=run.log",
+        ["python3", "one.py", "--log-file=HERE/run.log"],
+        ["./run.sh"],
+    ],
+)
+def test_what_a_command_only_writes_is_no_part_of_the_agent(tmp_path: Path, command: Any) -> None:
+    """Each answer made it another agent: none was kept, all was changed, and `W` ran its case without end."""
+    files = {"one.py": "", "run.log": "", "run.sh": "#!/bin/sh\npython3 one.py 2>> run.log\n"}
+    marks = Fingerprints(write(tmp_path, files), Trust(granted=True))
+    command = json.loads(json.dumps(command).replace("HERE", str(tmp_path)))
+    spec = AgentSpec("own", "command", {"command": command}, base=str(tmp_path))
+    before = marks.agent(spec)
+    (tmp_path / "run.log").write_text("more\n")
+    assert marks.agent_now(spec) == before
+    assert tmp_path / "run.log" not in named_files(spec, tmp_path)
+    (tmp_path / "one.py").write_text("more = 2\n")
     assert marks.agent_now(spec) != before
 
 

@@ -43,6 +43,11 @@ _SHELL_WORD = re.compile(r"[\w./-]{1,200}")
 _SHELL_WORDS, _SHELL_PLACES = 500, 20  # that are looked at
 _BETWEEN = r"[\s'\"`=;|&()<>@,]+"
 """What a shell or a program takes for the end of a name."""
+_WRITTEN = re.compile(
+    r"""(?:(?<![^\s;|&(])[\d&]?>{1,2}\|?\s*|(?<!\S)--?(?:\w+-)*(?:log|out|output)(?:-\w+)*=)"""
+    r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s'"`;|&()<>]+)"""
+)
+"""What a command only writes: `>> run.log`, `--log=run.log`."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _NOT_THEIRS = frozenset({*sys.builtin_module_names, *sys.stdlib_module_names, "__main__", "tui_eval"})
 _PREFIXES = ("file://", "python:", "javascript:", "exec:", "script:", "golang:", "ruby:")
@@ -70,6 +75,7 @@ def program_files(command: str | Path, folder: Path) -> list[Path]:
 
 def _in_command(command: Any, folders: list[Path]) -> list[Path]:
     """What may be a file, or the module of `-m`, in a command that finds its files in these folders."""
+    command = without_written(command)
     words, pieces = list(_words(command)), list(_pieces(command))
     listed: list[Path] = []
     for place in folders:
@@ -77,6 +83,17 @@ def _in_command(command: Any, folders: list[Path]) -> list[Path]:
             listed += [*_named(word, place), place / word]
         listed += [place / piece for piece in dict.fromkeys(pieces)]
     return [*listed, *_modules(words, folders), *_modules(pieces, folders)]
+
+
+def without_written(command: Any) -> Any:
+    """A command without the files that it only writes: what each run makes another is no part of what is asked."""
+    if isinstance(command, list):
+        return [without_written(word) for word in command]
+    return (
+        _WRITTEN.sub(" ", command)
+        if isinstance(command, str) and (">" in command or "=" in command)
+        else command
+    )
 
 
 def _run_by_shell(files: list[Path], folders: list[Path]) -> Iterator[Path]:
@@ -110,6 +127,7 @@ def _shell_text(file: Path) -> str:
         return ""
     if not file.suffix and not re.match(r"#!.*\b(?:ba|da|k|z)?sh\b", text):
         return ""
+    text = without_written(text)
     return re.sub(r"(?m)(?:^|(?<=\s))#.*|\$\w+", "", text)  # a folder in a variable may be the script's
 
 

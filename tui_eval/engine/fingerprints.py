@@ -30,6 +30,7 @@ from tui_eval.engine.agent_files import (
     network_and_included,
     program_files,
     program_folders,
+    without_written,
 )
 from tui_eval.engine.grader_choice import graders_named
 from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
@@ -180,7 +181,10 @@ class Fingerprints:
         base = Path(spec.base or self.root)
         listed = set(_listed_files(spec, base))
         places = program_folders(spec, base)
-        texts = (path for place in places for path in _named(spec.options, place, plain=True))
+        options = {
+            key: without_written(one) if key == "command" else one for key, one in spec.options.items()
+        }
+        texts = (path for place in places for path in _named(options, place, plain=True))
         named = {*texts, *named_files(spec, base)} - listed
         found = {*listed, *_with_code(sorted(named)), *folder_files(spec, self.root)}
         if (target := _target(spec)) is not None:
