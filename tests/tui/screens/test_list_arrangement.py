@@ -12,7 +12,7 @@ from tui_eval.model import Outcome
 from tui_eval.tui.background import Tasks
 from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.front import RunChanged
-from tui_eval.tui.screens import list_arrangement
+from tui_eval.tui.screens import grid, list_arrangement
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.list_arrangement import LONGEST_PAUSE, pause_after
@@ -91,11 +91,11 @@ def kept_waiting(monkeypatch, kind):
     begun = []
     thread = Tasks.thread
 
-    def held(self, work, then=None, *, name="", **more):
+    def held(self, work, then=None, failed=None, *, name="", **more):
         if name == kind:
             begun.append((work, then))
         else:
-            thread(self, work, then, name=name, **more)
+            thread(self, work, then, failed, name=name, **more)
 
     monkeypatch.setattr(Tasks, "thread", held)
     return begun
@@ -249,6 +249,26 @@ async def test_the_grid_of_many_cases_is_made_and_filtered_beside_the_app(tmp_pa
             then(work())
             await pilot.pause(0.1)
         await until(lambda: "1 test " in screen_text(app) and "calms an angry" not in screen_text(app), pilot)
+
+
+@pytest.mark.real
+async def test_a_grid_that_could_not_be_made_is_made_with_the_next_news(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    gone, made = [OSError("its run is gone")], grid.grid
+
+    def once_wrong(*given):
+        if gone:
+            raise gone.pop()
+        return made(*given)
+
+    monkeypatch.setattr(grid, "grid", once_wrong)
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        await until(lambda: len(app.screen.shown_entries()) == 3 and not app.screen.arrangement.busy, pilot)
+        monkeypatch.setattr(list_arrangement, "MANY", 2)
+        await pilot.press("M")
+        await until(lambda: any("its run is gone" in said for *_, said in app.services.notices.lines), pilot)
+        app.services.places.post(RunChanged([], True))
+        await until(lambda: "3 tests" in screen_text(app) and "refund is approved" in screen_text(app), pilot)
 
 
 @pytest.mark.real

@@ -181,7 +181,7 @@ class GridScreen(Place, inherit_bindings=False):
             self.table.empty = "The grid is being made."
             self.table.relayout()
         self._facts()
-        self.services.tasks.thread(work, self._show_made, name="grid", opens=not before)
+        self.services.tasks.thread(work, self._show_made, self._not_made, name="grid", opens=not before)
 
     def _show_made(self, made: tuple[list[tuple], Grid | None]) -> None:
         """The thread has done its work."""
@@ -191,7 +191,12 @@ class GridScreen(Place, inherit_bindings=False):
         self._take(made)
         if self._due:
             self._due = False
-            self._changed()
+            self.renew()
+
+    def _not_made(self, error: Exception) -> None:
+        """It is made again with the next news."""
+        self._at_work = self._due = False
+        self.services.notices.failed(error)
 
     def _take(self, made: tuple[list[tuple], Grid | None]) -> None:
         """Show what was made; None: as it was."""
