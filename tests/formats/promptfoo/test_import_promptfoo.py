@@ -415,3 +415,21 @@ def test_a_label_that_is_a_file_and_the_beginning_of_its_text_is_no_name() -> No
     text = "# Title\n" + "word " * 30
     found = [{"label": f"p.md: {text[:50]}...", "raw": text}, {"label": "p: ab...", "raw": "abc"}]
     assert labels_of(found, ["file://p.md", {"raw": "abc", "label": "p: ab..."}]) == ["prompt1", "p: ab..."]
+
+
+def test_a_provider_that_is_code_is_called_as_its_suite_calls_it(project: Path) -> None:
+    """promptfoo's rows name it as its `id()` does: compared with a run here each case was new and gone."""
+    given = document()
+    columns = list(dict.fromkeys(str(one["provider"]) for one in given["results"]["prompts"]))
+    config = {**given.get("config", {}), "providers": [*columns[:-1], "file://p.js"]}
+    called = {"my-id": "file://p.js", **{one: one for one in columns[:-1]}}
+    for one in given["results"]["prompts"]:
+        one["provider"] = "my-id" if one["provider"] == columns[-1] else one["provider"]
+    for row in given["results"]["results"]:
+        own = row["provider"].get("label") or row["provider"]["id"]
+        row["provider"] = {"id": "my-id" if own == columns[-1] else own}
+    rows = converted({**given, "config": config}, project / "pf.json")["results"]
+    assert {row["agent"] for row in rows} == set(called.values())
+    other = {**config, "providers": ["a", "b", "c", "file://p.js"]}  # of these only some were asked
+    rows = converted({**given, "config": other}, project / "pf.json")["results"]
+    assert "my-id" in {row["agent"] for row in rows}

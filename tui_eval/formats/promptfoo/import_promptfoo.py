@@ -73,6 +73,11 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     given = sorted(
         results["results"], key=lambda row: (whole(row.get("testIdx")), whole(row.get("promptIdx")))
     )
+    if listed := _listed_ids(prompts, mapping(document.get("config"))):
+        prompts = [
+            {**one, "provider": listed.get(str(one.get("provider")), one.get("provider"))} for one in prompts
+        ]
+        given = [_by_listed_id(row, listed) for row in given]
     names = names_of(given, prompts, document.get("config"), file)
     rows = [_whole_row(row, suite, labels, prompts, own) for row, own in zip(given, names, strict=True)]
     providers_transform = _may_transform(mapping(document.get("config")))
@@ -101,6 +106,29 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
         else _metrics(given, prompts, suite),
         "run": mapping(ours.get("run")) or run,
     }
+
+
+def _listed_ids(prompts: list[dict[str, Any]], config: Mapping[str, Any]) -> dict[str, str]:
+    """By what a provider that is code (`file://p.js`) says its id is, what the configuration calls it, as its suite's cases
+    do here; nothing where the columns are not the configuration's providers, one by one and in order."""
+    given = config.get("providers") or config.get("targets")
+    entries = [mapping(one) or {"id": one} for one in given] if isinstance(given, list) else []
+    ours = list(dict.fromkeys(word(one.get("label")) or word(one.get("id")) for one in entries))
+    theirs = list(dict.fromkeys(str(one.get("provider")) for one in prompts))
+    if len(ours) != len(theirs):
+        return {}
+    other = {theirs: called for theirs, called in zip(theirs, ours, strict=True) if theirs != called}
+    apart = other.keys().isdisjoint(ours) and all(_PROVIDER_CODE.match(called) for called in other.values())
+    return other if apart else {}
+
+
+_PROVIDER_CODE = re.compile(r"file://.+\.(?:[cm]?[jt]s|py)(?::\w+)?\Z", re.DOTALL)
+
+
+def _by_listed_id(row: dict[str, Any], listed: Mapping[str, str]) -> dict[str, Any]:
+    provider = mapping(row.get("provider"))
+    called = None if provider.get("label") or OURS in row else listed.get(word(provider.get("id")))
+    return row if called is None else {**row, "provider": {**provider, "id": called}}
 
 
 def _metrics(rows: list[dict[str, Any]], prompts: list[dict[str, Any]], suite: str) -> list[dict[str, Any]]:
