@@ -16,6 +16,7 @@ from tui_eval.guard.figures import usd, usd_in_full
         (0.0000492, "<$0.0001", "$0.000049"),
         (1.23e-6, "<$0.0001", "$0.0000012"),
         (5e-12, "<$0.0001", "$0.000000000005"),
+        (1e-300, "<$0.0001", "<$0.000000000001"),
     ],
 )
 def test_what_cost_little_is_not_shown_as_having_cost_nothing(

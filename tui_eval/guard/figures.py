@@ -23,6 +23,8 @@ MOST = 2**63 - 1
 unknown: ContextVar[Callable[[str, str], None] | None] = ContextVar("unknown", default=None)
 """Takes the name of each figure that was dropped and a line about it; None: nobody listens."""
 _SHOWN = 40
+_LEAST = 1e-12
+"""Dollars below which nothing is told apart."""
 LATEST = 253_402_300_799.0
 """The last second of the year 9999, which calendars can still show."""
 
@@ -67,8 +69,11 @@ def usd(dollars: float, sign: str = "$") -> str:
 
 
 def usd_in_full(dollars: float, sign: str = "$") -> str:
-    """Money that is compared with other: as `usd`, but two digits of what four would call nothing."""
-    return f"{sign}{Decimal(f'{dollars:.2g}'):f}" if 0 < dollars < 0.00005 else usd(dollars, sign)
+    """Money that is compared with other: as `usd`, but two digits of what four would call nothing, as far as these are
+    digits of money (an agent may report 1e-300)."""
+    if not 0 < dollars < 0.00005:
+        return usd(dollars, sign)
+    return f"<{sign}{_LEAST:.12f}" if dollars < _LEAST else f"{sign}{Decimal(f'{dollars:.2g}'):f}"
 
 
 def score(value: Any, name: str) -> float | None:
