@@ -237,6 +237,11 @@ def test_a_results_file_has_what_scripts_and_perplexity_judged_by(cli: Cli, proj
         "providers: ['file://p.py']\nprompts: ['{{q}}']\ntests:\n"
         "- {vars: {q: a}, assert: [{type: javascript, value: '!(context.providerResponse.raw || {}).error'}]}\n"
         "- {vars: {q: b}, assert: [{type: perplexity, threshold: 1.5}]}\n"
+        "- {vars: {q: c}, assert: [{type: equals, value: 'file://v.py'}]}\n"
+    )
+    (project / "v.py").write_text(
+        "def get_assert(output, context):\n"
+        "    return 'nothing' if (context['providerResponse'].get('raw') or {}).get('error') else output\n"
     )
     (project / "p.py").write_text(
         "def call_api(prompt, options, context):\n"
@@ -249,7 +254,7 @@ def test_a_results_file_has_what_scripts_and_perplexity_judged_by(cli: Cli, proj
     from_elsewhere(name)
     assert cli("rescore", name, "--trust", "-o", "again.json").code == 1
     rows = json.loads(Path("again.json").read_text())["results"]
-    assert [row["outcome"] for row in rows] == ["failed", "failed"], [row["message"] for row in rows]
+    assert [row["outcome"] for row in rows] == ["failed"] * 3, [row["message"] for row in rows]
 
 
 @pytest.mark.parametrize("name", ["r.json", "r.promptfoo.json"])

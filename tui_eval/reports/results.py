@@ -519,7 +519,10 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     elif "unanswered" not in details and (before := attempt.before_transforms) is not None:
         details["answer"] = {"text": before.text, "output": before.output}
     told = said_tokens(attempt.transcript)
-    scripts = any(one.type.removeprefix("not-") in _SCRIPTS for one in attempt.verdicts)
+    scripts = any(one.type.removeprefix("not-") in _SCRIPTS for one in attempt.verdicts) or any(
+        isinstance(one.value, str) and one.value.startswith("file://")  # may be a script, for a value
+        for one in case.assertions
+    )
     reported = [
         {"turn": one.turn, **more}
         for one in attempt.replies
