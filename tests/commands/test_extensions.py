@@ -153,6 +153,16 @@ def test_a_package_that_cannot_be_loaded_is_named(extended: Path) -> None:
     assert tui_eval(extended, "check", ".").returncode == 0
 
 
+@pytest.mark.parametrize("tools", ["5", "[{type: sql, database: own}]", "[{type: [a]}]"])
+def test_what_an_added_agent_calls_its_tools_is_its_own_business(extended: Path, tools: str) -> None:
+    """`check` looked at them as at those of a model."""
+    (extended / "tui_eval.yaml").write_text(
+        CONFIG.replace("word: hello,", f"word: hello, tools: {tools},"), "utf-8"
+    )
+    done = tui_eval(extended, "check", ".")
+    assert "tools" not in done.stdout and done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_report_that_fails_is_named(extended: Path) -> None:
     done = tui_eval(extended, "run", "all.greet", "-o", "out.failing")
     assert done.returncode == 4

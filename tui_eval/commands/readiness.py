@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from tui_eval.agents import AgentError, Services, agent_class, create
 from tui_eval.config import project as configuration
+from tui_eval.config.config_schema import AGENT_OPTIONS
 from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec, VariableNotSet
 from tui_eval.engine import grader_choice
 from tui_eval.engine.plan import Job, plan
@@ -119,7 +120,10 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
         path = Path(spec.base or config.root) / file
         if file and (os.sep in file or "." in file) and not os.path.isfile(path):
             return fault(no_file(path, file), "mend its path", option or "", True)
-    for index, tool in enumerate(spec.options.get("tools") or []):
+    has_tools = "tools" in AGENT_OPTIONS.get(
+        spec.type, {}
+    )  # of another package's agent they are its own business
+    for index, tool in enumerate(spec.options.get("tools") or [] if has_tools else []):
         if said := _tool_fault(tool, spec, config):
             key, message, cure = said
             return fault(message, cure, f"tools.{index}.{key}", True)
