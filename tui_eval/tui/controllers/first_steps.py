@@ -460,7 +460,7 @@ class AskCost:
 
         def not_counted(error: Exception) -> None:
             self.counting = False
-            raise error
+            self._core.notices.failed(error)
 
         self.counting = True
         self._core.tasks.thread(count, counted, not_counted, name="estimate", opens=True)

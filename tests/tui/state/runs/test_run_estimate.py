@@ -334,3 +334,22 @@ async def test_what_many_cases_come_to_is_counted_beside_the_app(tmp_path: Path,
         await pilot.pause(0.3)
         assert len(requests) == 2
         app.services.engines.own.live.finish()
+
+
+@pytest.mark.real
+async def test_a_count_that_fails_is_said_and_ends_no_app(tmp_path: Path, monkeypatch) -> None:
+    root = project(tmp_path)
+    monkeypatch.setattr(first_steps, "ENOUGH", 2)
+
+    def expected(*_: object) -> Estimate:
+        raise RuntimeError("no figures")
+
+    async with running_app(root) as (app, pilot):
+        await until(lambda: len(app.state.rows) == 3, pilot)
+        monkeypatch.setattr(run_estimate, "expected", expected)
+        await pilot.press("a")
+        await until(lambda: "RuntimeError: no figures" in [said for _, _, said in app.notices.lines], pilot)
+        monkeypatch.undo()
+        await pilot.press("a")
+        await until(lambda: len(app.services.engines.own.requests) == 1, pilot)
+        app.services.engines.own.live.finish()
