@@ -508,13 +508,15 @@ async def test_an_event_called_error_is_one_whatever_it_says(server: OpenAIServe
 
 
 async def test_what_comes_after_the_end_of_a_stream_is_not_read(server: OpenAIServer) -> None:
-    """An error was one where it came within half a second, and text was more of the answer."""
-    more = 'event: error\ndata: {"type": "late"}\n\ndata: {"choices":[{"delta":{"content":" and more"}}]}\n\ndata: no JSON\n\n'
+    """An error was one where it came within half a second, and text was more of the answer. But for what was spent."""
+    more = 'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":7}}\n\n'
+    more += 'event: error\ndata: {"type": "late"}\n\ndata: {"choices":[{"delta":{"content":" and more"}}]}\n\ndata: no JSON\n\n'
     raw = 'data: {"choices":[{"delta":{"content":"Whole"}}]}\n\ndata: [DONE]\n\n' + more
     server.plan.append(Planned(raw=raw.encode()))
     it = agent("openai", base_url=server.base, model="m")
     _, replies = await talk(it, "x")
     assert replies[0].text == "Whole"
+    assert replies[0].usage is not None and replies[0].usage.output_tokens == 7
     await it.close()
 
 

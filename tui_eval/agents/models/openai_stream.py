@@ -1,6 +1,7 @@
 """One chat completion as it arrives, streamed or whole."""
 
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -228,7 +229,12 @@ class Completion:
     def _add(self, item: bytes | str, url: str, events: list[Event]) -> None:
         """The same, after those of earlier chunks."""
         if self._done and not self._at_once:
-            return  # what comes after its end depends on how long one listens, and no client of OpenAI's does
+            # How much comes after its end depends on how long one listens, and no client of OpenAI's does: but what
+            # was spent is taken from wherever it is said.
+            with suppress(msgspec.DecodeError, UnicodeError):
+                if usage := _chunks.decode(item).usage:
+                    self.usage = usage_of(usage)
+            return
         if item == "[DONE]":
             self._done = True
             return
