@@ -260,6 +260,22 @@ def test_where_only_the_folder_of_a_case_has_a_configuration_it_is_run_again_wit
     assert shlex.split(text_of(shown, "c"))[2] == "."
 
 
+def test_a_case_beside_the_root_is_run_again_by_its_own_path(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the root it was not found: `no case … is called '../inner/suite.yaml::…'`."""
+    inner, here = project / "inner", project / "here"
+    inner.mkdir(), here.mkdir()
+    for name in ("suite.yaml", "agent.script.yaml", "tui_eval.yaml"):
+        (project / name).rename(inner / name)
+    monkeypatch.chdir(here)
+    told = cli("run", "..", "--agent", "echo")
+    lines = [line.partition("again: ")[2] for line in told.out.splitlines() if "again: " in line]
+    assert lines
+    for line in lines:
+        assert cli(*shlex.split(line)[1:]).code == 1, line
+
+
 def test_a_case_with_a_secret_in_its_name_is_run_again_by_what_is_shown_of_it(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
