@@ -208,6 +208,26 @@ async def test_numbers_dates_and_paths_of_pythons_own_are_plain_values(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("decimal.Decimal('1E+99999999')", "a decimal that is too large for a number"),
+        ("longdouble()", "a value of type numpy.longdouble, which JSON cannot hold"),
+    ],
+)
+async def test_a_number_that_json_cannot_hold_is_said_at_once(
+    host: PythonHost, script: Write, given: str, said: str
+) -> None:
+    """The first was written out until its time was up, the second was a circle."""
+    file = script(
+        "import decimal\nclass generic:\n    def item(self): return self\ngeneric.__module__ = 'numpy'\n"
+        "class longdouble(generic): pass\nlongdouble.__module__ = 'numpy'\n"
+        f"def f(): return {{'n': {given}}}\n"
+    )
+    with pytest.raises(ScriptError, match=said):
+        await host.call(file, "f", timeout=10)
+
+
 async def test_description(host: PythonHost, script: Write) -> None:
     file = script("async def g(message, session=None, *more):\n    yield ''\ndef f(a, **k): pass\n")
     described = await host.describe(file, "g")

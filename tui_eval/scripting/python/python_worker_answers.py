@@ -66,8 +66,10 @@ def _plain(value: Any) -> Any:
         return _in_order(value)
     kind = type(value)
     known = next((form for base in kind.__mro__ if (form := _FORMS.get(_name(base)))), None)
-    if known is not None:
-        return known(value)
+    if (
+        known is not None and type(made := known(value)) is not kind
+    ):  # numpy's long doubles stay what they are
+        return made
     raise Refused(
         f"gives a value of type {_name(kind)}, which JSON cannot hold (return text, numbers, lists, dicts)"
     )
@@ -78,7 +80,13 @@ def _name(kind: type) -> str:
 
 
 def _number(value: Any) -> int | float:
+    if value.is_finite() and value.adjusted() > _MOST_DIGITS:
+        raise Refused("gives a decimal that is too large for a number")
     return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+
+
+_MOST_DIGITS = 400
+"""Of a whole decimal: one of `1E+99999999` takes minutes to write out."""
 
 
 _FORMS: dict[str, Callable[[Any], Any]] = {
