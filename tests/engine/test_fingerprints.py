@@ -459,6 +459,8 @@ _SRV = "import pkg.other\n"
         ({"command": ["python3", "srv/c.py"]}, "srv/c.py"),
         ({"command": ["python3", "one.py", "--rules=HERE/srv/r.txt"]}, "srv/r.txt"),
         ({"command": "python3 one.py --rules=srv/run"}, "srv/run"),
+        ({"command": "python3 one.py --output-schema=srv/r.txt"}, "srv/r.txt"),
+        ({"command": "python3 one.py --log-config=srv/r.txt > run.log"}, "srv/r.txt"),
         ({"command": "sh -c 'python3 one.py srv/r.txt'"}, "srv/r.txt"),
         ({"command": ["sh", "-c", 'RULES=srv/r.txt; cat "$RULES"']}, "srv/r.txt"),
         ({"command": ["sh", "-c", 'cat "srv/r.txt"|python3 one.py']}, "srv/r.txt"),

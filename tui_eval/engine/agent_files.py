@@ -44,7 +44,7 @@ _SHELL_WORDS, _SHELL_PLACES = 500, 20  # that are looked at
 _BETWEEN = r"[\s'\"`=;|&()<>@,]+"
 """What a shell or a program takes for the end of a name."""
 _WRITTEN = re.compile(
-    r"""(?:(?<![^\s;|&(])[\d&]?>{1,2}\|?\s*|(?<!\S)--?(?:\w+-)*(?:log|out|output)(?:-\w+)*=)"""
+    r"""(?:(?<![^\s;|&(])[\d&]?>{1,2}\|?\s*|(?<!\S)--?(?:\w+-)*(?:log|out|output)(?:-?(?:file|path|dir|to))?=)"""
     r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s'"`;|&()<>]+)"""
 )
 """What a command only writes: `>> run.log`, `--log=run.log`."""
