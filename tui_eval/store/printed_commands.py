@@ -146,7 +146,8 @@ def by_root_alone(suite: str, root: Path, options: Mapping[str, Any]) -> bool:
     """Whether a suite would be of another project by its own path, and this one has no configuration to name: then the
     root is, with the whole id of a case."""
     named = isinstance(options.get("config_file"), str) or (root / CONFIG_NAME).is_file()
-    below = not os.path.isabs(suite) and Path(suite).parts[:1] != ("..",)  # others are not found from the root
+    # Others are not found from the root.
+    below = not os.path.isabs(suite) and Path(suite).parts[:1] != ("..",)
     return below and not named and _elsewhere([root / suite], root)
 
 
