@@ -148,7 +148,8 @@ def by_root_alone(suite: str, root: Path, options: Mapping[str, Any]) -> bool:
     named = isinstance(options.get("config_file"), str) or (root / CONFIG_NAME).is_file()
     # Others are not found from the root.
     below = not os.path.isabs(suite) and Path(suite).parts[:1] != ("..",)
-    return below and not named and _elsewhere([root / suite], root)
+    # One found in its own folders: where none is, the current folder is the root, and that is this one for who runs it.
+    return below and not named and Path(os.path.abspath(root)) in find_root([root / suite])[0].parents
 
 
 def _elsewhere(places: Sequence[Path], root: Path) -> bool:
