@@ -85,7 +85,7 @@ def test_a_theme_that_is_not_there_is_ours_and_said(tmp_path: Path) -> None:
     look.begin()
     look.report()
     assert alone.window.theme == "tui-eval"
-    assert alone.said == "theme: there is no neon; there are nord, tui-eval, tui-eval-light"
+    assert alone.said == "settings.yaml: theme: there is no neon; there are nord, tui-eval, tui-eval-light"
 
 
 def test_a_theme_that_the_environment_named_before_ours_were_known_is_styled_anew(tmp_path: Path) -> None:
