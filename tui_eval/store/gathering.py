@@ -204,9 +204,9 @@ class Gathering:
     def _end(self) -> None:
         for source in self._sources.values():
             source.part.reader.close()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        lock, self._lock = self._lock, None  # two threads may end it, at the end of the app
+        if lock is not None:
+            lock.release()
 
     def _go_on(self) -> None:
         going = True
