@@ -10,10 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
+
+if TYPE_CHECKING:
+    from tui_eval.store.schema import StoredCase
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -79,38 +82,26 @@ def agents(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
 def cases_of_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the cases in the run that was named before."""
-
-    def known() -> Iterator[tuple[str, str]]:
-        from tui_eval.commands.run_suites import find_run
-        from tui_eval.store.reader import RunReader
-
-        reader = RunReader(find_run(context.params.get("run") or "last"))
-        try:
-            for case in reader.cases():
-                yield case.name, case.suite
-        finally:
-            reader.close()
-
-    return _matching(known, incomplete)
+    return _matching(lambda: ((case.name, case.suite) for case in _recorded(context, "run")), incomplete)
 
 
 def agents_of_run(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Agents of the run that was named before."""
+    return _matching(lambda: ((case.agent, case.suite) for case in _recorded(context, "before")), incomplete)
 
-    def known() -> Iterator[tuple[str, str]]:
-        from tui_eval.commands.run_suites import find_run
-        from tui_eval.store.reader import RunReader
 
-        reader = RunReader(find_run(context.params.get("before") or "last"))
-        try:
-            for case in reader.cases():
-                yield case.agent, case.suite
-        finally:
-            reader.close()
+def _recorded(context: click.Context, named_by: str) -> Iterator[StoredCase]:
+    """The cases of the run that this argument names, or of the last."""
+    from tui_eval.commands.run_suites import find_run
+    from tui_eval.store.reader import RunReader
 
-    return _matching(known, incomplete)
+    reader = RunReader(find_run(context.params.get(named_by) or "last"))
+    try:
+        yield from reader.cases()
+    finally:
+        reader.close()
 
 
 def pages(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from textual.widgets import Input
 
@@ -11,14 +12,19 @@ from tests.support.live_run import FakeEngine, project
 from tui_eval.tui.screens.grid import GridScreen
 
 
+async def grid_of(app: Any, pilot: Any) -> Any:
+    """The rows of the grid, opened over the list of the three cases."""
+    await until(lambda: len(app.screen.shown_entries()) == 3, pilot)
+    await pilot.press("M")
+    await until(lambda: isinstance(app.screen, GridScreen) and len(app.screen.table.rows) == 3, pilot)
+    return app.screen.table
+
+
 async def test_a_test_is_found_in_the_grid_and_its_column_stays(tmp_path: Path) -> None:
     """`/` there said that it works in lists of cases: of a hundred tests one had to be looked for by eye."""
     root = project(tmp_path)
     async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
-        await until(lambda: len(app.screen.shown_entries()) == 3, pilot)
-        await pilot.press("M")
-        await until(lambda: isinstance(app.screen, GridScreen) and len(app.screen.table.rows) == 3, pilot)
-        table = app.screen.table
+        table = await grid_of(app, pilot)
         before, column = table.cursor, app.screen.column
         await pilot.press("slash")
         await until(lambda: isinstance(app.focused, Input), pilot)
@@ -42,10 +48,7 @@ async def test_keys_move_in_the_grid_again_when_it_has_been_filtered(tmp_path: P
     """They went to the pane below it: the cursor stood still after each filter."""
     root = project(tmp_path)
     async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
-        await until(lambda: len(app.screen.shown_entries()) == 3, pilot)
-        await pilot.press("M")
-        await until(lambda: isinstance(app.screen, GridScreen) and len(app.screen.table.rows) == 3, pilot)
-        table = app.screen.table
+        table = await grid_of(app, pilot)
         await pilot.press("f")
         await until(lambda: isinstance(app.focused, Input), pilot)
         await pilot.press(*"re", "enter")
