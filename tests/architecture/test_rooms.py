@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from tests.support.source import tree_of
 
@@ -14,6 +18,28 @@ LONGEST = 800
 SHORT, SHORT_ONES, MOST = 60, 16, 507
 """A module of fewer lines is seldom a concept: no more such, and no more modules, besides `__init__`s. Both figures only
 go down; who needs another module looks first for one that belongs to its one user."""
+
+
+AT_THE_TOP = {
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "tui_eval",
+    "tests",
+    "sample_suites",
+    "screenshots",
+}
+
+
+@pytest.mark.skipif(not (PACKAGE.parent / ".git").exists() or not shutil.which("git"), reason="no clone")
+def test_the_top_level_holds_what_the_layout_names_and_nothing_else() -> None:
+    """Two files that a test had left where it was started were committed with the rest, ten megabytes."""
+    told = subprocess.run(
+        ["git", "ls-files"], cwd=PACKAGE.parent, capture_output=True, text=True, check=True
+    ).stdout
+    tops = {line.partition("/")[0] for line in told.splitlines()}
+    assert {top for top in tops if not top.startswith(".")} <= AT_THE_TOP
 
 
 def test_every_package_says_what_lives_there_and_what_may_not() -> None:

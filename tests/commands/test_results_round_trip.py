@@ -395,10 +395,10 @@ def test_a_file_of_promptfoo_itself_has_only_what_transforms_left(cli: Cli, else
     assert code == 1 and '"P x?!?!"' in said["text"] and "transforms" not in told
 
 
-def test_a_large_results_file_is_said_to_be_read(cli: Cli) -> None:
+def test_a_large_results_file_is_said_to_be_read(cli: Cli, elsewhere: Path) -> None:
     """One of 20,000 results was read for many seconds in which nothing was seen."""
-    Path("r.json").write_text(json.dumps({"results": [{"name": "a", "passed": True}]}))
+    (elsewhere / "r.json").write_text(small := json.dumps({"results": [{"name": "a", "passed": True}]}))
     assert "reading" not in cli("show", "r.json").err
-    Path("large.json").write_text(Path("r.json").read_text() + " " * 10_000_000)
+    (elsewhere / "large.json").write_text(small + " " * 10_000_000)
     shown = cli("show", "large.json")
     assert "reading large.json, 10 MB\n" in shown.err and shown.code == 0
