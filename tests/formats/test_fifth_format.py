@@ -13,7 +13,7 @@ from tests.support.extended import installed, tui_eval
 from tests.tui.controllers.test_saved_conversations import ran, save_as
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.tui.screens.case_screen import CaseScreen
-from tui_eval.tui.screens.change import ChangeScreen
+from tui_eval.tui.screens.dialogs import ChangeScreen
 from tui_eval.tui.state.app_state import CasePointer
 
 SUITE = """\

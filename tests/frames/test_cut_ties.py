@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support import TESTS
 from tui_eval.config.project import DatabaseSpec
-from tui_eval.frames.query_words import CutTies, chance_in, cut_ties, query_of_ties
 from tui_eval.frames.sql import SqlError, execute, rows
+from tui_eval.frames.tied_rows import CutTies, chance_in, cut_ties, query_of_ties
 
 SHOP = DatabaseSpec("shop", "duckdb", str(TESTS / "data" / "jaffle_shop" / "jaffle_shop.duckdb"))
 TOP = "select customer_id, count(*) as n from orders group by customer_id order by n desc limit 3"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tui_eval.frames.difference import align
-from tui_eval.frames.query_words import changes_each_time, joins_rows, know_queries, known_of, limits_rows
+from tui_eval.frames.difference import align, know_queries
+from tui_eval.frames.query_words import changes_each_time, joins_rows, known_of, limits_rows
 from tui_eval.model import DataDetails
 
 

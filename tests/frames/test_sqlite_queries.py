@@ -15,15 +15,9 @@ from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis.diagnose import diagnosis_of
 from tui_eval.frames.difference import align
-from tui_eval.frames.query_words import (
-    chance_in,
-    changing,
-    cut_ties,
-    query_of_places,
-    query_of_ties,
-    with_places,
-)
+from tui_eval.frames.query_words import changing
 from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows
+from tui_eval.frames.tied_rows import chance_in, cut_ties, query_of_places, query_of_ties, with_places
 
 ORDERS = """
 CREATE TABLE orders (id INTEGER, customer TEXT, items INTEGER, day DATE, at TIMESTAMP, paid BOOLEAN, price DECIMAL(8, 2));

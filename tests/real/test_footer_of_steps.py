@@ -15,8 +15,7 @@ from tests.support.footer_scenes import Place
 from tests.support.settling import rested
 from tests.tui.conftest import _own_state_folder, _patient, _settled  # noqa: F401
 from tests.tui.screens.test_step import app_on
-from tui_eval.tui.screens.change import ChangeScreen
-from tui_eval.tui.screens.dialogs import AskScreen
+from tui_eval.tui.screens.dialogs import AskScreen, ChangeScreen
 from tui_eval.tui.screens.save_case import SaveDialog
 from tui_eval.tui.screens.step_screen import StepScreen
 

@@ -27,8 +27,8 @@ from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.difference import align
 from tui_eval.frames.postgres import arrived
-from tui_eval.frames.query_words import query_of_places, with_places
 from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows, schema_text
+from tui_eval.frames.tied_rows import query_of_places, with_places
 
 pytestmark = pytest.mark.real
 

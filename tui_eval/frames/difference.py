@@ -25,12 +25,14 @@ from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.pairing import pair
 from tui_eval.frames.pairs import ColumnPair, pair_same
+from tui_eval.frames.query_words import limits_rows
 from tui_eval.frames.typed_columns import ReadColumn, column, column_names, from_cells, holds_days
 from tui_eval.frames.value_texts import plain_moment
 
 if TYPE_CHECKING:
     from tui_eval.frames.query_words import OwnQuery
     from tui_eval.frames.sql import SqlResult
+    from tui_eval.model import DataDetails
 
 
 _SHOWN = 20
@@ -477,6 +479,18 @@ def alone(
 ) -> Difference:
     """Rows that are compared with nothing, as a difference in which all is the same: in their order, by no key."""
     return align(rows, rows, columns=columns, in_order=True)
+
+
+def know_queries(difference: Difference, details: DataDetails) -> None:
+    """Tell a difference what a recorded comparison knows of its queries."""
+    kept = details.settings.get("conclusion")
+    own: Mapping[str, Any] = kept if isinstance(kept, Mapping) else {}
+    limited = own.get("limited")
+    difference.limited = limits_rows(details.reference_sql), limited if isinstance(limited, bool) else None
+    if own.get("blame") == "retold":
+        difference.own_query = "right"
+    elif own.get("joins") is False:
+        difference.own_query = "joinless"
 
 
 def _status(e_row: int | None, a_row: int | None, apart: bool) -> Status:

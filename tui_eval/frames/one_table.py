@@ -283,8 +283,7 @@ def table_of_details(
         expected, actual: the whole frame of a side where the record has only its first rows.
     """
     from tui_eval.frames.comparison_rules import ComparisonSettings
-    from tui_eval.frames.difference import align
-    from tui_eval.frames.query_words import know_queries
+    from tui_eval.frames.difference import align, know_queries
 
     kinds = details.settings.get("types")
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from tui_eval.frames.compare import FrameComparison
     from tui_eval.frames.mended_queries import MendedQuery
-    from tui_eval.frames.query_words import CutTies
     from tui_eval.frames.sql_worker import SqlResult
+    from tui_eval.frames.tied_rows import CutTies
     from tui_eval.model import DataDetails
 
 Blame = Literal["query", "retold", "both", "lucky", "neither", "ties", "unknown"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Collection, Hashable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -177,3 +179,23 @@ def shown(value: Any, limit: int = 60) -> str:
     except ValueError:  # an integer with more digits than Python prints
         text = "a very large number"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+_LARGEST_CODE = 2_000_000
+"""Bytes of a file of code up to which a function is looked for in it."""
+
+
+def function_line(path: Path, name: str) -> int:
+    """The line at which a function begins in a Python or JavaScript file; 0 where it is not found."""
+    if not name:
+        return 0
+    try:
+        if path.stat().st_size > _LARGEST_CODE:
+            return 0
+        text = path.read_text("utf-8", errors="replace")
+    except OSError:
+        return 0
+    plain = re.escape(name.rpartition(".")[2])
+    pattern = rf"^[ \t]*(?:async[ \t]+)?(?:export[ \t]+)?(?:async[ \t]+)?(?:def|class|function)\*?[ \t]+{plain}\b|^[ \t]*(?:const|let|var)[ \t]+{plain}\b"
+    found = re.search(pattern, text, re.MULTILINE)
+    return text.count("\n", 0, found.start()) + 1 if found else 0

@@ -14,7 +14,7 @@ import pytest
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.config.project import load, rule_for
 from tui_eval.engine.service.client import EngineClient, EngineError
-from tui_eval.tui.screens.change import ChangeScreen
+from tui_eval.tui.screens.dialogs import ChangeScreen
 from tui_eval.tui.screens.save_case import FormatRow, SaveDialog
 from tui_eval.tui.screens.step_screen import StepScreen
 from tui_eval.tui.state.app_state import CasePointer

@@ -15,7 +15,7 @@ from tui_eval.model import Assertion, Attempt, Case, Entry, Turn
 from tui_eval.store.full_text import Hit
 from tui_eval.store.schema import StoredCase
 from tui_eval.tui.inspector.data import DataTab
-from tui_eval.tui.screens.change import ChangeScreen
+from tui_eval.tui.screens.dialogs import ChangeScreen
 from tui_eval.tui.screens.save_case import FormatRow, SaveDialog
 from tui_eval.tui.state.case.copying import SaveChoice, SaveOffer
 from tui_eval.tui.state.runs.search_view import FoundEntry, row_line

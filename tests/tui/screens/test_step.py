@@ -16,8 +16,7 @@ from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import stands
 from tui_eval.tui.inspector.transcript import TranscriptTab
-from tui_eval.tui.screens.change import ChangeScreen
-from tui_eval.tui.screens.dialogs import AskScreen
+from tui_eval.tui.screens.dialogs import AskScreen, ChangeScreen
 from tui_eval.tui.screens.save_case import SaveDialog
 from tui_eval.tui.screens.step_screen import StepMessage, StepScreen
 from tui_eval.tui.state.app_state import CasePointer

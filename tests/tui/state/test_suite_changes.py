@@ -10,7 +10,7 @@ from tui_eval.config.project import load
 from tui_eval.engine.agent_files import folder_files, function_of, named_files, provider_files
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
-from tui_eval.suites.functions import function_line
+from tui_eval.suites.read_values import function_line
 from tui_eval.tui.state.app_state import AppState, CasePointer
 from tui_eval.tui.state.case_agent import all_files_of_agent
 

@@ -14,7 +14,7 @@ from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, RowsAnswer
 from tui_eval.assertions.judging import error_verdict, verdict_of
 from tui_eval.causes import wrong_query
-from tui_eval.frames.query_words import know_queries
+from tui_eval.frames.difference import know_queries
 from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.model import Assertion, DataDetails, Evidence, Problem, Verdict
@@ -255,7 +255,7 @@ def _of_order(comparison: FrameComparison, settings: ComparisonSettings) -> bool
 async def _with_places(evidence: JudgeInput, sql: str, expected: SqlResult) -> SqlResult:
     """Expected rows whose order counts with their places in it, where their columns do not say these: rows that tie are
     right in any order."""
-    from tui_eval.frames.query_words import query_of_places, with_places
+    from tui_eval.frames.tied_rows import query_of_places, with_places
 
     run = evidence.services.run_sql
     query = None

@@ -93,7 +93,7 @@ async def _over_ties(
     """What is concluded where the LIMIT of the expected query cuts through rows that tie; None: it does not, or that
     says nothing of this answer."""
     from tui_eval.frames.queries import conclude_over_ties
-    from tui_eval.frames.query_words import cut_ties, query_of_ties
+    from tui_eval.frames.tied_rows import cut_ties, query_of_ties
 
     run, sql = evidence.services.agent_sql, data.reference_sql or ""
     if run is None or expected is None:
@@ -115,7 +115,7 @@ async def _over_ties(
 
 async def _by_chance(sql: str | None, expected: SqlResult, evidence: JudgeInput) -> str:
     """What of the expected query takes any of several rows; "": nothing that is found."""
-    from tui_eval.frames.query_words import chance_in
+    from tui_eval.frames.tied_rows import chance_in
 
     run = evidence.services.agent_sql
     if run is None or not sql:

@@ -38,10 +38,9 @@ from tui_eval.frames.diagnosis.time_changes import (
     written_otherwise,
     zoned_midnights,
 )
-from tui_eval.frames.difference import Difference, align
+from tui_eval.frames.difference import Difference, align, know_queries
 from tui_eval.frames.pairing import canonical_texts
 from tui_eval.frames.pairs import ColumnPair
-from tui_eval.frames.query_words import know_queries
 from tui_eval.frames.typed_columns import ReadColumn, declared_text, holds_days, is_nan, text_series
 from tui_eval.frames.value_texts import canonical
 

@@ -25,8 +25,8 @@ from tui_eval.tui.state.text.lines import Line
 if TYPE_CHECKING:
     from tui_eval.config.project import DatabaseSpec
     from tui_eval.frames.queries import Conclusion
-    from tui_eval.frames.query_words import CutTies
     from tui_eval.frames.sql_worker import SqlResult
+    from tui_eval.frames.tied_rows import CutTies
 
 SECONDS = 30.0
 """As long as expected SQL may take in a run."""
@@ -225,7 +225,7 @@ def concluded_from(
 
 def _placed(spec: DatabaseSpec, sql: str, expected: SqlResult, cancel: threading.Event) -> SqlResult:
     """Expected rows with their places in an order that their columns do not say."""
-    from tui_eval.frames.query_words import query_of_places, with_places
+    from tui_eval.frames.tied_rows import query_of_places, with_places
 
     asked = query_of_places(sql, expected, expected.dialect)
     given = _rows(spec, asked, cancel) if asked is not None else None
@@ -234,7 +234,7 @@ def _placed(spec: DatabaseSpec, sql: str, expected: SqlResult, cancel: threading
 
 def _ties(spec: DatabaseSpec, sql: str, expected: Any, cancel: threading.Event) -> CutTies | None:
     """All rows that the expected query may give, where its LIMIT cuts through ties."""
-    from tui_eval.frames.query_words import cut_ties, query_of_ties
+    from tui_eval.frames.tied_rows import cut_ties, query_of_ties
 
     asked = query_of_ties(sql, expected, expected.dialect) if sql else None
     if asked is None:
@@ -246,7 +246,7 @@ def _ties(spec: DatabaseSpec, sql: str, expected: Any, cancel: threading.Event) 
 
 def _by_chance(spec: DatabaseSpec, sql: str, expected: SqlResult, cancel: threading.Event) -> str:
     """What of the expected query takes any of several rows; "": nothing that is found."""
-    from tui_eval.frames.query_words import chance_in
+    from tui_eval.frames.tied_rows import chance_in
 
     if not sql:
         return ""

@@ -23,7 +23,7 @@ SCREENS = {
     "help": "help:HelpScreen",
     "manual": "help:ManualScreen",
     "ask": "dialogs:AskScreen",
-    "change": "change:ChangeScreen",
+    "change": "dialogs:ChangeScreen",
     "run dialog": "run_dialog:RunDialog",
     "save dialog": "save_case:SaveDialog",
     "tour": "tour_screen:TourScreen",

@@ -8,7 +8,7 @@ from pathlib import Path
 from tui_eval.config.project import AgentSpec, rule_for
 from tui_eval.engine.agent_files import folder_files, function_of, named_files, provider_files
 from tui_eval.formats import format_of
-from tui_eval.suites.functions import function_line
+from tui_eval.suites.read_values import function_line
 from tui_eval.tui.state.app_state import AppState, CasePointer
 
 

@@ -33,7 +33,7 @@ from tui_eval.formats.promptfoo.read.test_rows import CsvError, records
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, script
 from tui_eval.javascript import values as js
-from tui_eval.suites.functions import function_line
+from tui_eval.suites.read_values import function_line
 from tui_eval.yaml import yaml_lines
 
 # -- Tests from datasets of Hugging Face: each row's columns are variables (formats/promptfoo.md 4.5).

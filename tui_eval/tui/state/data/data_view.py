@@ -163,8 +163,7 @@ def first_rows(details: DataDetails) -> DataView | None:
 
 
 def _aligned(details: DataDetails, expected: Any, actual: Any) -> Difference:
-    from tui_eval.frames.difference import align
-    from tui_eval.frames.query_words import know_queries
+    from tui_eval.frames.difference import align, know_queries
 
     kinds = details.settings.get("types")
     types = {str(name): str(kind) for name, kind in kinds.items()} if isinstance(kinds, Mapping) else {}
