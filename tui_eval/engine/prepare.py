@@ -23,7 +23,7 @@ from tui_eval.config.project import (
     load,
     read_withheld,
 )
-from tui_eval.engine import case_filters
+from tui_eval.engine import failed_before
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.row_comparison import (
     CaseColumn,
@@ -164,7 +164,7 @@ def prepare(
                 of_hooks = environment.masker.text(left_unmade(CasesOfSuites(loaded), unmade, chosen))
             cases, request = whole_tests(chosen, loaded, request, latest, Store(config.root))
         if shard is not None:
-            if case_filters.looks_back(request):
+            if failed_before.looks_back(request):
                 own = msgspec.structs.replace(request)  # planning writes into it
                 of_shards = plan(cases, config, own, latest, settings, chosen=True, trust=trust)
             asked_by_suite = AskedBySuite(config, request, settings, trust)
@@ -482,12 +482,12 @@ def _never_ran(
     root: Path,
     request: RunRequest,
     loaded: Sequence[Suite],
-    latest: Callable[[], case_filters.History],
+    latest: Callable[[], failed_before.History],
     jobs: Sequence[Job],
 ) -> str:
-    """Which of the cases that a request for what failed before is for never ran there (`case_filters.never_ran`), and
+    """Which of the cases that a request for what failed before is for never ran there (`failed_before.never_ran`), and
     are not among the `jobs` that run now."""
-    if not case_filters.looks_back(request):
+    if not failed_before.looks_back(request):
         return ""
     ids = meant(request, loaded)
 
@@ -502,7 +502,7 @@ def _never_ran(
         return any(same_column(job, column.agent, column.model) for job in by_id().get(case_id, ()))
 
     every = functools.cache(lambda: list(CasesOfSuites(loaded)))
-    return case_filters.never_ran(root, request, ids, latest(), runs_now, every)
+    return failed_before.never_ran(root, request, ids, latest(), runs_now, every)
 
 
 def new_writer(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from tui_eval.case_names import called, which_tests
-from tui_eval.engine import case_filters
+from tui_eval.engine import case_filters, failed_before
 from tui_eval.engine.request import ReachedLimit, RequestCell, RunRequest
 from tui_eval.formats import format_of
 from tui_eval.guard.secrets import MASK
@@ -82,7 +82,7 @@ def choose(
         if not chosen:
             raise NothingLeft(NOTHING_FAILED)
     try:
-        chosen = case_filters.by_columns(case_filters.by_results(chosen, request), request)
+        chosen = case_filters.by_columns(failed_before.by_results(chosen, request), request)
         if request.filter_range is not None:
             chosen = case_filters.by_range(chosen, request.filter_range)
     except case_filters.FilterError as error:

@@ -16,7 +16,7 @@ from tests.servers.base import Planned
 from tests.servers.openai import OpenAIServer
 from tui_eval.config.project import Config, load
 from tui_eval.engine.after.resuming import resume
-from tui_eval.engine.case_filters import by_results
+from tui_eval.engine.failed_before import by_results
 from tui_eval.engine.plan import Job
 from tui_eval.engine.prepare import NothingToRun, prepare
 from tui_eval.engine.request import RequestCell, RunRequest
