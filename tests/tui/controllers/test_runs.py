@@ -474,7 +474,7 @@ async def test_cases_of_a_run_go_where_it_went_unless_the_dialog_says_otherwise(
     run = alone.state.run
     assert run is not None
     run.info.options["on"] = CLUSTER
-    alone.runs.choice = RunChoice(on=chosen)
+    alone.runs.plans.choice = RunChoice(on=chosen)
     alone.window.stack.append(FakeList(alone.state, "run"))
     alone.go_to(REFUND)
     await alone.press(alone.runs.handlers(), key)
@@ -489,7 +489,7 @@ async def test_a_run_is_gone_on_with_where_it_went_unless_the_dialog_says_otherw
     alone = await on_project(tmp_path)
     run = LiveRun(alone.root, [REFUND, GREETS], options={"on": CLUSTER})
     run.start(0)
-    alone.runs.choice = RunChoice(on=chosen)
+    alone.runs.plans.choice = RunChoice(on=chosen)
     alone.runs.take_up(run.folder)
     await alone.settle()
     ((_, request),) = alone.engine.resumed
@@ -511,7 +511,7 @@ async def test_what_the_run_dialog_of_another_run_moves_elsewhere_is_said(
 ) -> None:
     """Of a run that goes on and of one more attempt: `on` stays chosen after the run it was typed for."""
     alone = await on_project(tmp_path, "failed", "failed")
-    alone.runs.choice = RunChoice(on=chosen)
+    alone.runs.plans.choice = RunChoice(on=chosen)
     old = LiveRun(alone.root, [REFUND, GREETS], options={"on": CLUSTER})
     old.start(0)
     alone.runs.take_up(old.folder)
@@ -533,7 +533,7 @@ async def test_one_more_attempt_that_the_run_dialog_moves_elsewhere_is_said(
     run = alone.state.run
     assert run is not None
     run.info.options["on"] = CLUSTER
-    alone.runs.choice = RunChoice(on=chosen)
+    alone.runs.plans.choice = RunChoice(on=chosen)
     alone.go_to(REFUND)
     await alone.press(alone.runs.handlers(), "case.once_more")
     assert alone.request.linked_to == run.info.id
@@ -563,7 +563,7 @@ async def test_a_run_whose_cluster_was_lost_is_asked_where_it_goes_on(
     run.info.provenance[PLACE_LOST] = 1
     run.writer.state("interrupted", time.time())
     run.writer.flush()
-    alone.runs.choice = RunChoice(on=chosen)
+    alone.runs.plans.choice = RunChoice(on=chosen)
     alone.runs.take_up(run.folder)
     await alone.settle()
     if answer != "not asked":
@@ -649,7 +649,7 @@ async def test_what_is_run_again_of_a_run_whose_cluster_was_lost_is_asked_where(
     in_front(alone, run)
     alone.window.stack.append(FakeList(alone.state, "run"))
     alone.go_to(GREETS)
-    alone.runs.choice = RunChoice(on=chosen)
+    alone.runs.plans.choice = RunChoice(on=chosen)
     await alone.press(alone.runs.handlers(), key)
     if chosen != "ray":
         assert not alone.engine.requests and not alone.runs.starting
@@ -710,7 +710,7 @@ async def test_a_cluster_that_was_typed_in_the_dialog_is_typed_still_for_cases_o
     await alone.answer(RunChoice(on=CLUSTER))
     assert (alone.request.on, alone.request.on_recorded) == (CLUSTER, False)
     await ended(alone, "failed", "failed", "failed")
-    alone.runs.choice = RunChoice()
+    alone.runs.plans.choice = RunChoice()
     run = alone.state.run
     assert run is not None
     run.info.options["on"] = CLUSTER
@@ -766,7 +766,7 @@ async def test_what_the_cache_may_save_is_not_said_to_be_paid(
     await alone.read()
     alone.past(REFUND, "passed", model="gpt-4.1", cost=4.2)
     alone.go_to(REFUND)
-    alone.runs.choice = RunChoice(answers=answers)
+    alone.runs.plans.choice = RunChoice(answers=answers)
     await alone.press(alone.runs.handlers(), key)
     assert alone.question == f"This will cost {price}. Run it?"
 
@@ -786,7 +786,7 @@ async def test_what_one_agent_costs_is_not_said_of_another_that_never_reported_a
     handlers = alone.runs.handlers()
     entries = alone.list.all_entries()
     words = "2 cases, 2 attempts, at least $0.80 (1 of unknown cost)"
-    assert alone.runs.estimate(entries, RunChoice())[0] == words  # the dialog's
+    assert alone.runs.plans.estimate(entries, RunChoice())[0] == words  # the dialog's
     await alone.press(handlers, "run.all")
     assert len(alone.engine.requests) == 1  # below what is asked about
     alone.front_run.stop()
@@ -822,7 +822,7 @@ async def test_what_did_not_pass_is_run_in_its_columns_whatever_was_chosen_last(
     alone.past(REFUND, "failed")
     alone.past(GREETS, "passed")
     alone.past(CALMS, "error", agent="other", asked="named")
-    alone.runs.choice = RunChoice(agents="somebody else", models="gpt-5")
+    alone.runs.plans.choice = RunChoice(agents="somebody else", models="gpt-5")
     await alone.press(alone.runs.handlers(), "run.failed")
     assert alone.asked == [REFUND, CALMS]
     assert alone.request.cells is not None and [one.agent for one in alone.request.cells] == ["", "other"]
@@ -928,7 +928,7 @@ async def test_what_is_at_work_is_no_failure_yet_and_is_not_said_to_have_passed(
 
 async def test_one_more_attempt_is_the_next_of_the_run_in_front(tmp_path: Path) -> None:
     alone = await on_project(tmp_path, "failed", "passed")
-    alone.runs.choice = RunChoice(agents="other", attempts="5")
+    alone.runs.plans.choice = RunChoice(agents="other", attempts="5")
     alone.go_to(REFUND)
     run = alone.state.run
     await alone.press(alone.runs.handlers(), "case.once_more")
@@ -1055,7 +1055,7 @@ async def test_the_dialog_is_about_what_is_marked_else_shown_and_its_choice_is_k
     choice.agents = "typed over"
     await alone.answer(None)
     assert (
-        not alone.engine.requests and alone.runs.choice.agents == ""
+        not alone.engine.requests and alone.runs.plans.choice.agents == ""
     )  # what was typed and left is no choice
     alone.list.mark({row.key for row in alone.list.all_entries() if row.name != CALMS})
     await alone.press(handlers, "run.dialog")
@@ -1070,32 +1070,6 @@ async def test_the_dialog_is_about_what_is_marked_else_shown_and_its_choice_is_k
     await alone.press(handlers, "run.dialog")
     assert alone.dialog.arguments[0].agents == "other"
     alone.front_run.stop()
-
-
-@pytest.mark.parametrize(
-    ("choice", "words"),
-    [
-        (RunChoice(attempts="two"), "attempts: a whole number, not 'two'"),
-        (RunChoice(attempts="0"), "attempts: at least 1"),
-        (RunChoice(threshold="120%"), "must pass: a share from 0 to 1, such as 0.8"),
-        (RunChoice(filter="no such words"), "no case matches"),
-        (RunChoice(agents="nobody"), "no agent nobody here"),
-        (RunChoice(filter="cost:>much"), "cost: wants a number"),
-    ],
-)
-async def test_a_choice_that_cannot_be_started_says_why(
-    tmp_path: Path, choice: RunChoice, words: str
-) -> None:
-    alone = await on_project(tmp_path)
-    said, possible = alone.runs.estimate(alone.list.shown_entries(), choice)
-    assert words in said and not possible
-
-
-@pytest.mark.parametrize("agents", ["offline", "echo", "openai:gpt-4.1", "my_agent.py:answer", ""])
-async def test_agents_that_need_not_be_configured_can_be_started(tmp_path: Path, agents: str) -> None:
-    alone = await on_project(tmp_path)
-    words, possible = alone.runs.estimate(alone.list.shown_entries(), RunChoice(agents=agents))
-    assert possible and "3 cases" in words
 
 
 # -- P, x, X: pausing and cancelling
@@ -1301,7 +1275,7 @@ async def test_a_run_is_gone_on_with_by_the_agents_that_were_typed_for_it_here(t
     alone = await on_project(tmp_path)
     run = LiveRun(alone.root, [REFUND, GREETS])
     run.start(0)
-    alone.runs.typed[run.info.id] = ["my_agent.py:answer"]
+    alone.runs.plans.typed[run.info.id] = ["my_agent.py:answer"]
     alone.state.agreed = frozenset({"this"})
     alone.runs.take_up(run.folder)
     await alone.settle()

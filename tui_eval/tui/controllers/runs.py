@@ -1,4 +1,4 @@
-"""Runs: what they would be, starting, adding to and cancelling them. Every request to an engine goes out here."""
+"""Runs: starting, adding to and cancelling them. Every request to an engine goes out here."""
 
 from __future__ import annotations
 
@@ -13,27 +13,25 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import msgspec
 
 from tui_eval.engine.request import RequestCell, RunRequest
-from tui_eval.guard.spelling import some_of
 from tui_eval.store.run_folders import StartLock
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
 from tui_eval.tui.controllers.first_steps import AskAgent, AskCost, AskPlace, GoingOn
 from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
 from tui_eval.tui.controllers.places import PlaceController
+from tui_eval.tui.controllers.run_plans import RunPlans
 from tui_eval.tui.front import CaseListFront, Question
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.loaders.follower import Left, begun_elsewhere, left_of
 from tui_eval.tui.services import Core, Suites
 from tui_eval.tui.state import run_requests
 from tui_eval.tui.state.app_state import CasePointer
-from tui_eval.tui.state.lists import filtering
 from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.lists.case_sources import ENOUGH
-from tui_eval.tui.state.lists.entries import entries_of, meant, not_passed, subject, why_none_again
+from tui_eval.tui.state.lists.entries import entries_of, meant, not_passed, why_none_again
 from tui_eval.tui.state.run_requests import RunChoice
-from tui_eval.tui.state.runs.run_estimate import agent_of, expected
+from tui_eval.tui.state.runs.run_estimate import expected
 from tui_eval.tui.state.runs.run_facts import progress_words
-from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.lines import one_line
 
 if TYPE_CHECKING:
@@ -43,8 +41,6 @@ MOST_ROWS = 50
 """Rows of a line that one key runs or judges one by one: each is a run of its own."""
 SLOW = 0.6
 """Seconds after which a run that is still being planned is announced: of many cases nothing else is seen yet."""
-AGENTS_NAMED = 3
-"""Agents that a question names before a run."""
 
 
 @runtime_checkable
@@ -72,12 +68,8 @@ class RunController:
     def __init__(self, core: Core, places: PlaceController, suites: Suites, front: FrontRun) -> None:
         self._core, self._places, self._suites, self._front_run = core, places, suites, front
         self.state, self._notices = core.state, core.notices
-        self.choice = RunChoice()
+        self.plans = RunPlans(core, places)
         self._cost = AskCost(core, places)
-        self.typed: dict[str, list[str]] = {}
-        """By run the agents that a person typed for it here: these may be asked again without being trusted."""
-        self._places_typed: set[str] = set()
-        """Where a person had runs go: there more may go without being trusted."""
         self._agents, self._lost = AskAgent(core, places, suites), AskPlace(core, places)
         self._going_on = GoingOn(core, places, front)
         self.naming = FailureNames(core, places, suites)
@@ -145,19 +137,8 @@ class RunController:
             f"Run all that {listed} shows?",
             [("y", "run", "run them"), ("n", "no", "no")],
             lambda value: self.start(entries, anew=False) if value == "run" else None,
-            self._would_be(entries),
+            self.plans.would_be(entries),
         )
-
-    def _would_be(self, entries: Sequence[CaseRow]) -> list[str]:
-        """What running these cases would be: how many, by whom, and what it will cost."""
-        request = self.request(entries, self.choice.lasting)
-        self._columns(request, entries)
-        cells = {cell.agent for cell in request.cells or () if cell.agent}
-        names = request.agents or sorted(
-            cells or {agent_of(self.state, entry) or "" for entry in entries} - {""}
-        )
-        with_whom = f"with {some_of(names, AGENTS_NAMED)}" if names else ""
-        return list(filter(None, [expected(self.state, entries, request).words, with_whom]))
 
     def rerun(self) -> None:
         """Run the case, or the marked ones."""
@@ -220,21 +201,23 @@ class RunController:
 
         def answer(choice: RunChoice | None) -> None:
             if choice is not None:
-                self.choice = choice
-                chosen, request = self.chosen(entries, choice), self.request(entries, choice)
-                run = self._built_on()
+                self.plans.choice = choice
+                chosen, request = self.plans.chosen(entries, choice), self.plans.request(entries, choice)
+                run = self.plans.built_on()
                 self._unless_at_work(
                     chosen,
-                    self._as_it_ran(request, run),
+                    self.plans.as_it_ran(request, run),
                     partial(self.send, request, show=True),
-                    lambda others: self.send(self._as_it_ran(self.request(others, choice), run), show=True),
+                    lambda others: self.send(
+                        self.plans.as_it_ran(self.plans.request(others, choice), run), show=True
+                    ),
                 )
 
-        choice = RunChoice(**{name: getattr(self.choice, name) for name in RunChoice.__slots__})
+        choice = RunChoice(**{name: getattr(self.plans.choice, name) for name in RunChoice.__slots__})
         what = (
             f"the {len(entries):,} {'marked' if marked else 'shown'}" if len(entries) != 1 else "the one case"
         )
-        estimate = partial(self.estimate, entries)
+        estimate = partial(self.plans.estimate, entries)
         beside = len(entries) > ENOUGH
         self._places.show("run dialog", choice, agents, estimate, what, beside, answer=answer)
 
@@ -306,7 +289,7 @@ class RunController:
         cluster want, which no suite need name, is asked before."""
 
         def ask(left: Left) -> None:
-            chosen = self.choice.on
+            chosen = self.plans.choice.on
             if not self._lost.asks(
                 folder.name, left, chosen, lambda here: go(left, "here" if here else chosen)
             ):
@@ -314,83 +297,17 @@ class RunController:
 
         def go(left: Left, on: str) -> None:
             self._suites.trusted_first(
-                msgspec.structs.replace(self._gone_on_with(folder, left.options, on), cells=left.cells),
+                msgspec.structs.replace(self.plans.gone_on_with(folder, left.options, on), cells=left.cells),
                 lambda: self._core.tasks.soon(self._take_up(folder, left.options, on), opens=True),
             )
 
         look = partial(self._core.tasks.thread, partial(left_of, folder), ask, name="trust", opens=True)
         self._suites.before_running(look)()
 
-    def _gone_on_with(self, folder: Path, options: dict[str, Any], on: str) -> RunRequest:
-        request = run_requests.gone_on_with(self.project, self.typed.get(folder.name, []), on)
-        return self._as_it_ran(request, self.known(folder.name, folder, options))
-
     async def _take_up(self, folder: Path, options: dict[str, Any], on: str) -> None:
-        request = self._gone_on_with(folder, options, on)
-        moved = run_requests.moved(request, options, self.state.config, self.choice.on)
+        request = self.plans.gone_on_with(folder, options, on)
+        moved = run_requests.moved(request, options, self.state.config, self.plans.choice.on)
         await self._going_on.begin(folder, request, moved)
-
-    # -- what it would be
-
-    def chosen(self, entries: Iterable[CaseRow], choice: RunChoice) -> list[CaseRow]:
-        """The entries that the choice's filter lets through."""
-        entries = list(entries)
-        if not choice.filter:
-            return entries
-        parsed = filtering.parse(choice.filter)
-        return [entry for entry in entries if parsed.matches(subject(entry))]
-
-    def estimate(self, entries: Sequence[CaseRow], choice: RunChoice) -> tuple[str, bool]:
-        """What a choice comes to in words, and whether it can be started."""
-        try:
-            request = self.request(entries, choice)
-            chosen = self.chosen(entries, choice)
-        except (ValueError, filtering.ListFilterError) as error:
-            return str(error), False
-        if not chosen:
-            return "no case matches", False
-        for name in request.agents:
-            if run_requests.is_unknown(self.state.config, name):
-                return f"no agent {name} here", False
-        return expected(self.state, chosen, request).words, True
-
-    def request(self, entries: Iterable[CaseRow], choice: RunChoice) -> RunRequest:
-        """The request for these cases.
-
-        Raises:
-            ValueError: a number is none; one line that names the field.
-        """
-        asked = [run_requests.RunAsked(entry.case_id, entry.suite) for entry in self.chosen(entries, choice)]
-        whole = self.state.is_whole([case.case_id for case in asked])
-        return run_requests.chosen(self.project, asked, choice, whole=whole)
-
-    @property
-    def project(self) -> run_requests.Project:
-        """What requests need to know of the project."""
-        state = self.state
-        return run_requests.Project(
-            state.root, state.trusted, tuple(sorted(state.agreed)), self.state.config_file
-        )
-
-    def known(self, run_id: str, folder: Path, options: dict[str, Any]) -> run_requests.Run:
-        """A run as requests that build on it know it."""
-        return run_requests.Run(run_id, folder, options, run_id in self.typed)
-
-    def _built_on(self, linked_to: str | None = None) -> run_requests.Run | None:
-        """The run in front, where this one is linked to it, or to none and is of its list."""
-        front, place = self._front(), self._places.list_in_front
-        if front is None or linked_to is not None:
-            return self._known(group.find_run(linked_to) if (group := self.state.group) else None)
-        return front if place is not None and place.kind == "run" else None
-
-    def _as_it_ran(self, request: RunRequest, run: run_requests.Run | None) -> RunRequest:
-        return run_requests.as_it_ran(request, run, self._places_typed)
-
-    def _front(self) -> run_requests.Run | None:
-        return self._known(self.state.run)
-
-    def _known(self, run: RunView | None) -> run_requests.Run | None:
-        return self.known(run.info.id, run.folder, run.info.options) if run is not None else None
 
     # -- doing it
 
@@ -410,17 +327,17 @@ class RunController:
             reading = self.state.loading and not self.state.rows
             self._notices.say("still reading the suites" if reading else "no case to run here")
             return
-        request = self.request(entries, self.choice.lasting)
+        request = self.plans.request(entries, self.plans.choice.lasting)
         request.anew = anew
-        self._columns(request, entries)
+        self.plans.ask_in_columns(request, entries)
         whole = not anew and run_requests.lacks_only_made(self.state, entries)
-        request.linked_to = linked_to or (None if whole else self.belongs(request, entries))
+        request.linked_to = linked_to or (None if whole else self.plans.belongs(request, entries))
         in_suites = place is not None and place.kind == "suites"
         if in_suites and run_requests.adds_to_shards(self.state.root, request):
             request.linked_to = None
         if in_their_columns and request.linked_to is None:
             request.linked_to = run_requests.part_of(self.state.rows, entries)
-        self._as_it_ran(request, self._built_on(request.linked_to))
+        self.plans.as_it_ran(request, self.plans.built_on(request.linked_to))
 
         def send() -> None:
             if request.agents or request.cells:
@@ -491,7 +408,7 @@ class RunController:
         for pointer in pointers:
             started = [one.columns for one in self._sent] if self.starting else []
             try:
-                one = run_requests.next_attempt(self.state, pointer, started, self.known)
+                one = run_requests.next_attempt(self.state, pointer, started, self.plans.known)
             except run_requests.NotNow as why:
                 self._notices.say(str(why))
                 continue
@@ -499,30 +416,11 @@ class RunController:
             together.setdefault((run_id, one.number, one.cell is None), []).append(one)
         for ones in together.values():
             cells = [one.cell for one in ones if one.cell is not None]
-            first, choice = ones[0], self.choice
+            first, choice = ones[0], self.plans.choice
             cases = [one.case for one in ones]
-            request = run_requests.one_more(self.project, cases, choice, first.run, first.number, cells)
-            self._as_it_ran(request, first.run)
+            request = run_requests.one_more(self.plans.project, cases, choice, first.run, first.number, cells)
+            self.plans.as_it_ran(request, first.run)
             self.send(request, show=False, aside=True)
-
-    def belongs(self, request: RunRequest, entries: Sequence[CaseRow]) -> str | None:
-        """The run in front, where these cases are some of its and would be asked of the same agents: the
-        list then keeps all of them, with what is run now in its place."""
-        group, front = self.state.group, self.state.run
-        if group is None or front is None or len(entries) >= len(group.cases):
-            return None
-        place = self._places.place
-        pointer = self._places.pointer() if place is not None and place.compares else None
-        own = pointer is not None and pointer.case_id == entries[0].case_id
-        if pointer is not None and own and group.find_run(pointer.run_id) is None:
-            return None  # the run in front may be the one that this is measured by: its answers stay
-        return run_requests.part_of_front(self.state, request, entries)
-
-    def _columns(self, request: RunRequest, entries: Sequence[CaseRow]) -> None:
-        """Where no one else was chosen, cases are asked of those who were asked before, each in its own
-        columns."""
-        cells = [cell for entry in entries for cell in run_requests.cells_of(self.state, entry)]
-        run_requests.in_columns(request, cells, self._front())
 
     def send(
         self,
@@ -542,7 +440,7 @@ class RunController:
             return
 
         def go() -> None:
-            request.agreed = list(self.project.agreed)
+            request.agreed = list(self.plans.project.agreed)
             sent = _Sent(run_requests.columns_of(request))
             self._sent.append(sent)  # already now: the next key may be handled before the engine is asked
             self._core.tasks.soon(self._send(request, show, said, aside, sent, sure, placed), opens=show)
@@ -590,16 +488,16 @@ class RunController:
         if started.problems:
             self._notices.say(f"{len(started.problems)} problem(s) in the files, see the log (l)")
         if request.agents:
-            self.typed[started.run_id] = list(request.agents)
+            self.plans.typed[started.run_id] = list(request.agents)
         if request.on and not request.on_recorded:
-            self._places_typed.add(request.on)
+            self.plans.places_typed.add(request.on)
         self._front_run.follow(started.folder, aside=aside)
         sent.run_id = started.run_id
         if show:
             self.show()
         elif said is None:
             said = f"running, {started.attempts} attempt{'s' if started.attempts != 1 else ''}"
-        moved = run_requests.moved_from(self.state, request, self.choice.on)
+        moved = run_requests.moved_from(self.state, request, self.plans.choice.on)
         if words := "; ".join(filter(None, ["" if show else said, moved, started.note])):
             self._notices.say(words)
 
@@ -621,7 +519,7 @@ class RunController:
         if is_looked_at(folder):
             self._notices.say(LOOKED_AT)
             return
-        request = run_requests.judged_again(self.project, case_ids, cells)
+        request = run_requests.judged_again(self.plans.project, case_ids, cells)
         self._core.tasks.soon(self._judge_again(folder, request))
 
     async def _judge_again(self, folder: Path, request: RunRequest) -> None:
@@ -676,7 +574,7 @@ class RunController:
                 return
 
             def go() -> None:
-                request.agreed = list(self.project.agreed)
+                request.agreed = list(self.plans.project.agreed)
                 self._core.tasks.soon(self._begin_step(request, pointer, entry.name), opens=True)
 
             self._suites.trusted_first(request, go)
@@ -713,8 +611,8 @@ class RunController:
             model=pointer.model or "", run_id=pointer.run_id or "",
         )  # fmt: skip
         case = run_requests.RunAsked(pointer.case_id, item.suite)
-        request = run_requests.one_attempt(self.project, case, run_requests.cell(self.state, pointer))
-        request.linked_to = self.belongs(request, [entry])
+        request = run_requests.one_attempt(self.plans.project, case, run_requests.cell(self.state, pointer))
+        request.linked_to = self.plans.belongs(request, [entry])
         return request, entry
 
     def from_recorded(
@@ -727,8 +625,8 @@ class RunController:
             return
         case = run_requests.RunAsked(content.pointer.case_id, content.suite)
         column = (content.agent or "", content.model)
-        run = self.known(content.run_id, folder, content.options)
-        request = run_requests.from_recorded(self.project, case, column, run, row.id, row.attempt, turn)
+        run = self.plans.known(content.run_id, folder, content.options)
+        request = run_requests.from_recorded(self.plans.project, case, column, run, row.id, row.attempt, turn)
         if said is None:
             said = (
                 "judging the recorded answers again" if turn is None else f"running again from turn {turn} on"

@@ -21,10 +21,10 @@ from tui_eval.assertions.evidence import bounded
 from tui_eval.formats import judge
 from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt, Entry, Reply, Verdict
+from tui_eval.tui.state.case.entry_blocks import markdown_lines
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.explain import explained, in_short
 from tui_eval.tui.state.text.lines import Line, text_lines
-from tui_eval.tui.state.text.markdown_lines import markdown_lines
 
 
 def attempt_of(text: str, *verdicts: Verdict) -> Attempt:

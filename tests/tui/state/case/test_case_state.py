@@ -27,6 +27,7 @@ from tui_eval.tui.state.case import assertions_view, copying, raw_view, tools_vi
 from tui_eval.tui.state.case.case_content import CaseContent, choose, deciding, head
 from tui_eval.tui.state.case.case_history import CasePast
 from tui_eval.tui.state.case.case_tabs import TABS, badges, filled, next_filled, tab_line
+from tui_eval.tui.state.case.entry_blocks import markdown_lines
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.live_transcript import LiveTranscript
 from tui_eval.tui.state.case.tool_pairing import in_reading_order, pair
@@ -51,7 +52,6 @@ from tui_eval.tui.state.text.lines import (
     width_of,
     wrap,
 )
-from tui_eval.tui.state.text.markdown_lines import markdown_lines
 from tui_eval.tui.state.text.text_difference import difference, nearest
 
 

@@ -13,7 +13,7 @@ from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
 from tests.support.work import calls_of
 from tui_eval.store.schema import AttemptRow, AttemptState, CaseHistory, RunInfo, StoredCase
-from tui_eval.tui.controllers import first_steps, runs
+from tui_eval.tui.controllers import first_steps, run_plans, runs
 from tui_eval.tui.screens.dialogs import AskScreen
 from tui_eval.tui.screens.run_dialog import RunDialog
 from tui_eval.tui.state.app_state import AppState, CaseItem
@@ -308,7 +308,7 @@ async def test_what_many_cases_come_to_is_counted_beside_the_app(tmp_path: Path,
     slow = run_estimate.expected
     for module in (runs, first_steps):
         monkeypatch.setattr(module, "ENOUGH", 2)
-    for module in (runs, run_estimate):
+    for module in (runs, run_plans, run_estimate):
         monkeypatch.setattr(module, "expected", lambda *given: go.wait(20) and slow(*given))
     async with running_app(root) as (app, pilot):
         await until(lambda: app.state.rows[0].last is not None, pilot)
