@@ -396,6 +396,54 @@ async def test_an_answer_whose_headers_cannot_be_read_is_not_asked_for_again(
     assert len(asked) == 1  # it was answered, and so it was paid for
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
+async def test_how_often_a_request_is_sent_is_decided_here_whatever_its_method(method: str) -> None:
+    asked: list[bytes] = []
+
+    async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+
+    async with await asyncio.start_server(leave, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
+        client = HttpClient(url, retries=0)
+        with pytest.raises(AgentError, match="the server closed the connection"):
+            await client.call(method, url).whole()
+        await client.close()
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["sent again", "never again"])
+@pytest.mark.parametrize("leaves", ["at once", "later"])
+async def test_a_server_that_closes_after_each_answer_is_asked_all_turns_once(
+    again: bool, leaves: str
+) -> None:
+    asked: list[bytes] = []
+    gone = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            asked.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+            await writer.drain()
+            if leaves == "later":
+                await asyncio.sleep(0.01)
+        writer.close()
+        await writer.wait_closed()
+        gone.set()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
+        client = HttpClient(url, retries=0, retry_lost=again)
+        for _ in range(3):
+            gone.clear()
+            assert await client.call("POST", url, body=b"{}").whole() == b"{}"
+            if again:  # what is kept is looked at: its end has come, and was not heard yet
+                await gone.wait()
+        await client.close()
+    assert len(asked) == 3
+
+
 @pytest.mark.parametrize(
     ("kind", "key", "asked"),
     [

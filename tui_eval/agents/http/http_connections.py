@@ -7,6 +7,7 @@ import asyncio
 import base64
 import os
 import re
+import select
 import ssl
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -362,13 +363,17 @@ class Connections:
             proxy = _usable(self._proxy, secure) if self._proxy else None
             if proxy and proxy.user:
                 self._proxy_login = {"Proxy-Authorization": _basic(proxy.user, proxy.password or "")}
+            # A connection that the server is about to close takes a request and gives no answer. Where that may not be
+            # sent again, each has a connection of its own, as with neuro-san's client.
+            kept = {"keepalive_timeout": 60} if self.retry_lost else {"force_close": True}
             made = self.sessions[secure] = aiohttp.ClientSession(
-                connector=Connector(limit=0, keepalive_timeout=60, ssl=context),
+                connector=Connector(limit=0, ssl=context, **kept),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 proxy=proxy.with_user(None) if proxy else None,
                 **_BOUNDS,
             )
+            made._retry_connection = False  # how often a request is sent is decided here, a GET's too
         return made
 
     def _parsed(self, url: str) -> URL:
@@ -415,9 +420,27 @@ class Connector(aiohttp.TCPConnector):
         super().__init__(**options, resolver=resolver())
         self._factory = partial(_Arriving, loop=self._loop)
 
+    async def _get(self, key: Any, traces: Any) -> Any:
+        """One that is kept and can be used: not where its server has ended it, which the loop may not have heard yet."""
+        kept = self._conns.get(key)
+        while kept and not _is_quiet(kept[0][0].transport):
+            protocol, _ = kept.popleft()
+            protocol.close()
+        return await super()._get(key, traces)
+
     async def _resolve_host(self, host: str, port: int, *more: Any, **options: Any) -> Any:
         with looking_up(host):
             return await super()._resolve_host(host, port, *more, **options)
+
+
+def _is_quiet(transport: asyncio.BaseTransport | None) -> bool:
+    """Whether nothing has come on a connection that nobody waits for: its end, as a rule."""
+    socket = transport.get_extra_info("socket") if transport is not None else None
+    if socket is None or (number := socket.fileno()) < 0:
+        return False
+    watching = select.poll()
+    watching.register(number, select.POLLIN)
+    return not watching.poll(0)
 
 
 class _Arriving(ResponseHandler):
