@@ -247,6 +247,8 @@ class FakeList(FakePlace):
         super().__init__(kind)
         self._state = state
         self.expression = ""
+        self.whole = True
+        """Whether it holds all that was read."""
         self.view = View()
         self.cursor = ""
         """The key of the row under it; empty: the first."""
@@ -326,7 +328,7 @@ class FakeList(FakePlace):
         self.cursor = key
 
     def is_whole(self) -> bool:
-        return True
+        return self.whole
 
     def when_whole(self, do: Callable[[], Any]) -> None:
         do()

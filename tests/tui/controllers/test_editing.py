@@ -149,6 +149,9 @@ async def test_where_there_is_no_file_of_an_agent_nothing_is_opened(editing: Edi
     editing.alone.go_to(GREETS)
     await editing.press("agent.edit")
     assert editing.alone.said == "the agent names no files, and there is no tui_eval.yaml"
+    editing.alone.state.config, editing.alone.state.loading = None, True
+    await editing.press("agent.edit")
+    assert editing.alone.said == "still reading tui_eval.yaml"
     assert editing.editor.opened == []
 
 

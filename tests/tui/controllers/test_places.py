@@ -168,6 +168,9 @@ async def test_where_there_is_no_further_one_it_is_said_and_so_is_that_more_is_r
     alone.state.loading = True
     await press(alone, key)
     assert alone.said == f"{words} so far: reading"
+    alone.state.loading, alone.list.whole = False, False  # read, and many: the list is made in a thread
+    await press(alone, key)
+    assert alone.said == f"{words} so far: reading"
 
 
 async def test_a_row_of_the_suites_is_brought_under_the_cursor_and_shown_also_where_the_filter_hides_it(

@@ -875,6 +875,12 @@ async def test_where_everything_passed_nothing_is_run(tmp_path: Path) -> None:
         alone.past(entry.name, "passed")
     await alone.press(alone.runs.handlers(), "run.failed")
     assert alone.said == "everything shown has passed" and not alone.engine.requests
+    alone.list.whole = False
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.said == "everything shown has passed so far: reading"
+    alone.list.hidden = {entry.key for entry in shown}
+    await alone.press(alone.runs.handlers(), "run.failed")
+    assert alone.said == "still reading the suites" and not alone.engine.requests
 
 
 async def test_where_no_case_is_none_has_passed(tmp_path: Path) -> None:

@@ -89,7 +89,9 @@ class EditController:
             spec = agent_spec(self.state, pointer)
             files, line = [config.file], spec.line if spec is not None else 0
         if not files:
-            self._notices.say("the agent names no files, and there is no tui_eval.yaml")
+            unread = config is None and self.state.loading
+            why = "the agent names no files, and there is no tui_eval.yaml"
+            self._notices.say("still reading tui_eval.yaml" if unread else why)
             return
         before = stamps(map(str, files))
         trouble = self._core.editor.edit(files[0], line, files[1:])

@@ -245,9 +245,16 @@ class PlaceController:
     def _go(self, target: CasePointer | None, otherwise: str) -> None:
         place = self.place
         if target is None:
-            self._core.notices.say(f"{otherwise} so far: reading" if self._core.state.loading else otherwise)
+            self._core.notices.say(f"{otherwise} so far: reading" if self.reading else otherwise)
         elif place is not None and not place.lists_cases:
             place.go_to(target)
+
+    @property
+    def reading(self) -> bool:
+        """Whether the list in front may yet hold more: suites are being read, or what was read is not in it so far."""
+        place = self.list_in_front
+        read = self._core.state.loading and (place is None or place.kind == "suites")
+        return read or (isinstance(place, CaseListFront) and not place.is_whole())
 
     # -- places
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 50
 """Rows of a line that one key runs or judges one by one: each is a run of its own."""
+STILL_READING = "still reading the suites"
 SLOW = 0.6
 """Seconds after which a run that is still being planned is announced: of many cases nothing else is seen yet."""
 
@@ -171,7 +172,10 @@ class RunController:
         entries = not_passed(below)
         if not entries:
             elsewhere = len(not_passed(rows)) if below is not rows else 0
-            self._notices.say(why_none_again(below, elsewhere))
+            why = why_none_again(below, elsewhere)
+            if self._places.reading:
+                why = f"{why} so far: reading" if below else STILL_READING
+            self._notices.say(why)
             return
         run, group = self.state.run, self.state.group
         first = group.first_with([entry.key for entry in entries]) if group is not None else None
@@ -325,7 +329,7 @@ class RunController:
         place = self._places.list_in_front
         if not entries:
             reading = self.state.loading and not self.state.rows
-            self._notices.say("still reading the suites" if reading else "no case to run here")
+            self._notices.say(STILL_READING if reading else "no case to run here")
             return
         request = self.plans.request(entries, self.plans.choice.lasting)
         request.anew = anew
