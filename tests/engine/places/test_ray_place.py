@@ -958,6 +958,7 @@ class FakeRay:
         self.bad, self.good = bad, asyncio.Event()
         self.tried: list[str] = []
         self.answers, self.free = True, 2.0
+        self.frozen = ""
         self._spread = 0
 
     def available_resources(self) -> dict[str, float]:
@@ -1008,10 +1009,14 @@ class FakeRay:
             await asyncio.Event().wait()
             yield asyncio.Future()
 
+        async def works() -> None:
+            if node == self.frozen:
+                await asyncio.Event().wait()
+
         async def end() -> None:
             pass
 
-        calls = {"where": where, "begin": begin, "stream": stream, "end": end}
+        calls = {"where": where, "begin": begin, "stream": stream, "works": works, "end": end}
         return SimpleNamespace(**{name: SimpleNamespace(remote=call) for name, call in calls.items()})
 
 
@@ -1066,6 +1071,28 @@ async def test_a_head_that_does_not_answer_is_said_while_its_workers_work_and_th
     seconds = [one.seconds for one in said if isinstance(one, messages.Silent)]
     assert seconds[:-1] == sorted(seconds[:-1]) and seconds[0] > 0
     assert not any(isinstance(one, messages.Gone) for one in said)
+
+
+async def test_a_worker_that_stands_still_is_lost_but_not_while_the_head_is_silent_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its attempts had no time limit any more, nothing was said, and the run never ended."""
+    for name, seconds in (("_ASKED", 0.001), ("_FROZEN", 0.05), ("_SILENT", 0.02)):
+        monkeypatch.setattr(ray_driver, name, seconds)
+    ray = FakeRay({})
+    ray.good.set()
+    async with driven(ray, monkeypatch) as said:
+        await until(lambda: sum(isinstance(one, messages.WorkerUp) for one in said) == 2, 20)
+        ray.answers = False
+        await until(lambda: any(isinstance(one, messages.Silent) for one in said), 20)
+        ray.frozen = "5"
+        await asyncio.sleep(0.3)
+        assert not any(isinstance(one, messages.WorkerDown) for one in said)
+        ray.answers = True
+        await until(lambda: any(isinstance(one, messages.WorkerDown) for one in said), 20)
+    up = next(one for one in said if isinstance(one, messages.WorkerUp) and "10.0.0.5" in one.node)
+    down = next(one for one in said if isinstance(one, messages.WorkerDown))
+    assert down == messages.WorkerDown(up.worker, "it does not answer any more, for 0 s")
 
 
 async def test_that_all_processors_are_in_use_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:

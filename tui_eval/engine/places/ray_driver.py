@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -50,6 +50,10 @@ _REFUSALS = 3
 _PAUSE, _LONGEST = 1.0, 60.0
 """Seconds until another worker is tried on a machine where one could not begin: the first time, twice as many each time,
 and at most."""
+_ASKED = 15.0
+"""Seconds between two questions to a worker whether it still works."""
+_FROZEN = 60.0
+"""Seconds without an answer after which it does not: nothing of it would come, nor end at its time limit."""
 _STARTS = 4
 """How often Ray is started on this machine until it is up."""
 _LEAVING = 5.0
@@ -68,7 +72,7 @@ class NoCluster(Exception):
 
 
 class NoWorker(Exception):
-    """What runs on a machine is not, or cannot be, a worker of this run. One line."""
+    """What runs on a machine is not, or cannot be, a worker of this run, or is none any more. One line."""
 
 
 @dataclass
@@ -325,11 +329,7 @@ class Driver:
             self._machines.begun(number)
             self._up.add(number)
             self._say(WorkerUp(number, node))
-            if self._by_client:  # Ray's client knows no streams
-                while True:
-                    self._say(Happened(number, await worker.take.remote()))
-            async for piece in worker.stream.remote():
-                self._say(Happened(number, await piece))
+            await _first_of(self._listen(number, worker), self._until_frozen(worker))
         except Exception as error:
             traceback.print_exc()
             why = why_gone(error, of_ray) if number in self._up else why_not(error, of_ray)
@@ -345,6 +345,33 @@ class Driver:
         with suppress(Exception):
             self._ray.kill(worker)
 
+    async def _listen(self, number: int, worker: Any) -> None:
+        """Hand on what happens at a worker."""
+        if self._by_client:  # Ray's client knows no streams
+            while True:
+                self._say(Happened(number, await worker.take.remote()))
+        async for piece in worker.stream.remote():
+            self._say(Happened(number, await piece))
+
+    async def _until_frozen(self, worker: Any) -> None:
+        """Ask a worker now and then whether it works. Ray sees one that has ended, not one that stands still.
+
+        Raises:
+            NoWorker: it has not answered for long. Counted by looks, not by the clock: what stood still may have been
+                this process. While the head does not answer either, that is not the worker's fault.
+        """
+        while True:
+            answer = asyncio.ensure_future(_awaited(worker.works.remote()))
+            silent = 0.0
+            while not (await asyncio.wait({answer}, timeout=_LOOK))[0]:
+                if asyncio.get_running_loop().time() - self._heard < _SILENT:
+                    silent += _LOOK
+                if silent > _FROZEN:
+                    answer.cancel()
+                    raise NoWorker(f"it does not answer any more, for {silent:.0f} s")
+            answer.result()
+            await asyncio.sleep(_ASKED)
+
     def _could_not(self, number: int, why: str, *, for_good: bool) -> None:
         """A worker could not begin: said once of a machine, and the end where that is so on each."""
         self._why = why
@@ -356,12 +383,31 @@ class Driver:
             self._say(Gone(f"no worker can begin: {why}"))
 
 
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    return await answer
+
+
+async def _first_of(*waited_for: Coroutine[Any, Any, None]) -> None:
+    """Until the first of these ends; what it raises."""
+    tasks = [asyncio.ensure_future(one) for one in waited_for]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 _CAUSES = {"node has died": "its machine is gone", "low on memory": "its machine ran out of memory"}
 """What a person can make something of, by what of Ray's own words says it."""
 
 
 def why_gone(error: Exception, of_ray: type[Exception]) -> str:
     """Why a worker is gone; empty where Ray but says that it is, in its own words."""
+    if isinstance(error, NoWorker):
+        return str(error)
     if getattr(error, "cause", None) or not isinstance(error, of_ray):
         return _line(error)
     return next((words for mark, words in _CAUSES.items() if mark in str(error)), "")
@@ -370,8 +416,6 @@ def why_gone(error: Exception, of_ray: type[Exception]) -> str:
 def why_not(error: Exception, of_ray: type[Exception]) -> str:
     """Why a worker could not begin: always a reason. Of Ray's own words the line that says most: the first one only says
     that it is so, lines with a tab say of whom."""
-    if isinstance(error, NoWorker):
-        return str(error)
     if why := why_gone(error, of_ray):
         return why
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\t")]

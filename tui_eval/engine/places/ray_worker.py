@@ -471,6 +471,9 @@ class RayWorker:
         while True:
             yield await self._log.take()
 
+    async def works(self) -> None:
+        """Answered as long as it does."""
+
     async def end(self) -> None:
         """Release what it holds."""
         for task in self._tasks.values():
