@@ -11,8 +11,9 @@ import pytest
 
 from tests.support.waiting import until
 from tui_eval.engine.after.resuming import resume
-from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.selection import NothingToRun
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store

@@ -18,9 +18,9 @@ from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.time_limits import TimeLimits
 from tui_eval.engine.plan import Job
-from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RequestCell, RunRequest
-from tui_eval.engine.selection import LimitReached, SelectionError
+from tui_eval.engine.selection import LimitReached, NothingToRun, SelectionError
 from tui_eval.formats.reading import SuiteCache
 from tui_eval.model import Attempt, Case, JudgeUse
 from tui_eval.reports import results

@@ -19,9 +19,9 @@ from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, CommandE
 from tui_eval.commands.readiness import not_ready
 from tui_eval.commands.unjudgeable import unjudgeable
 from tui_eval.config.project import AgentSpec, ConfigError, load, masker, passed_over, unused_rules
-from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.selection import NothingToRun, SelectionError
 from tui_eval.engine.wants import wants
 from tui_eval.formats import format_of
 from tui_eval.guard.text import visible

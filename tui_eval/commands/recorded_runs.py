@@ -313,7 +313,7 @@ def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int
         name_failures,
         plan_naming,
     )
-    from tui_eval.engine.prepare import NothingToRun
+    from tui_eval.engine.selection import NothingToRun
 
     try:
         folder = find_run(reference)

@@ -36,9 +36,9 @@ from tui_eval.commands.progress import Progress
 from tui_eval.config.project import ConfigError, kept_by_link, passed_over, state_dir, unused_rules
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.plan import HELD_AS_THEY_ARE
-from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.selection import NothingToRun, SelectionError
 from tui_eval.engine.service.process import leave_threads, reachable, run_engine
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of

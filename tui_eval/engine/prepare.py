@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval import __version__
-from tui_eval.config.config_schema import TOP
 from tui_eval.config.project import (
     Config,
-    ConfigError,
     SuiteRule,
     closed_to_us,
     find_root,
@@ -27,14 +24,12 @@ from tui_eval.engine import failed_before
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.row_comparison import (
     CaseColumn,
-    Ended,
     StoredColumn,
     column_of,
     compares,
-    ended_columns,
     kept_beside,
-    linked_columns,
     names_columns,
+    recall_linked,
     whole_tests,
     without_stored,
 )
@@ -47,20 +42,21 @@ from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.places.chosen_place import check_place, check_sent
 from tui_eval.engine.plan import AskedBySuite, Job, plan, same_column
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.run_checks import check_given, check_judge, check_limits, check_outputs, check_vars
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.selection import (
     NOTHING_FAILED,
     NothingLeft,
+    NothingToRun,
     SelectionError,
     choose,
     left_unmade,
     not_made_before,
 )
-from tui_eval.engine.trust_given import check_given
 from tui_eval.formats import format_of, reading
 from tui_eval.formats.reading import SuiteCache
-from tui_eval.guard.secrets import MASK, in_addresses, in_pairs
-from tui_eval.guard.spelling import close_to, some_of
+from tui_eval.guard.secrets import in_addresses, in_pairs
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust, fingerprint
 from tui_eval.guard.trust_store import agreed, trust_for
 from tui_eval.model import Attempt, Case, Problem, Suite
@@ -70,23 +66,13 @@ from tui_eval.store.clock_jumps import seen_ahead
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, not_known_in
-from tui_eval.store.schema import KEEPS_ANSWERS, RunInfo
+from tui_eval.store.schema import KEEPS_ANSWERS, CaseHistory, RunInfo
 from tui_eval.store.shard_runs import PlannedShard
 from tui_eval.store.writer import RunWriter
 
 if TYPE_CHECKING:
     from tui_eval.engine.after.judging_again import Judged
     from tui_eval.engine.shards import Shard
-
-
-class NothingToRun(Exception):
-    """The selection holds no case; one clear line, and the problems of files that may be why."""
-
-    def __init__(self, message: str, problems: Sequence[Problem] = (), *, incomplete: bool = False) -> None:
-        super().__init__(message)
-        self.problems = list(problems)
-        self.incomplete = incomplete
-        """Although nothing failed, not all has run."""
 
 
 def prepare(
@@ -108,158 +94,298 @@ def prepare(
         NothingToRun: there is no case at all.
         SelectionError, ConfigError, StoreError: one clear line each.
     """
-    request = _as_before(request)
-    shard: Shard | None = None
-    if request.shard is not None:
-        from tui_eval.engine.shards import shard_asked  # late: most runs are whole
-
-        shard = shard_asked(request, request.shard)
-    paths = paths_of(request)
-    if config is None:
-        config = load(paths, request.config_file, root=Path(request.root) if request.root else None)
-    check_limits(config)
-    if request.compat is not None:
-        config.suites = [
-            *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
-            SuiteRule(path="*", compat=request.compat),
-        ]
-    check_vars(request)
-    config.typed = typed_options(request)
-    trust = trust_for(config.root, request.trust, request.agreed)
-    check_place(request, config, trust)
-    read_withheld(config, trust)
-    loaded = (cache or SuiteCache()).load(paths, config, trust)
-    problems = [*config.problems, *(problem for suite in loaded for problem in suite.problems)]
-    cases = candidates(loaded, request)
-    if not cases:
-        raise NothingToRun(_nothing(paths, problems), problems)
-    settings = {suite.path: suite.settings for suite in loaded}
-    hooked = {suite.path for suite in loaded if _has_hooks(suite)}
-    problems += no_longer_there(request, cases) * (not hooked)
-    chooses = shard is not None or bool(hooked) or names_columns(request)
-    named, asks, chosen = request, request, cases
-    environment = RunContext(config, trust)
-    problems = environment.masker.value(problems)
-    latest = functools.cache(lambda: dict(by_content(Index(config.root).latest(), candidates(loaded, named))))
-    environment.answers = kept_answers(config, trust, request, keeps=store is None)
-    planned_shard: PlannedShard | None = None
-    whole: list[list[Any]] = []
-    of_hooks, unmade = "", set[str]()
-    of_shards: list[Job] = []
-    """What all shards run, where that has to be known."""
+    run = _Preparation(_as_before(request), config, cache)
+    run.environment.answers = kept_answers(run.config, run.trust, run.named, keeps=store is None)
     try:
-        if hooked:
-            of_files = CasesOfSuites(loaded)
-            from tui_eval.engine.run_hooks import SuiteHooks, suites_with_hooks  # late: few suites have any
+        run.ask_hooks()
+        run.choose()
+        run.take_shard()
+        run.plan()
+    except NothingLeft as error:
+        raise run.nothing_left(error) from None
+    except SelectionError as error:
+        raise run.without_secrets(error) from None
+    if not run.jobs:
+        raise run.all_filtered_out()
+    run.keep_changed()
+    run.go_on_from_recorded()
+    run.link()
+    run.find_never_ran()
+    run.check(outputs)
+    writer = run.written(store or Store(run.config.root))
+    return run.begin(writer, on_start, on_done)
 
-            environment.hooks = hooks = SuiteHooks(settings, config, trust, environment)
-            loaded, settings, asks = suites_with_hooks(loaded, hooked, request, config.root, hooks)
-            cases = candidates(loaded, asks)
-            problems += environment.masker.value(no_longer_there(request, [*of_files, *cases]))
-            if asks.failed_only or (request.linked_to and asks.cells):
-                unmade = not_made_before(of_files, CasesOfSuites(loaded), latest())
-        if chooses:
-            chosen = choose(cases, asks, latest, unmade)
-            if request.linked_to:
-                of_hooks = environment.masker.text(left_unmade(CasesOfSuites(loaded), unmade, chosen))
-            cases, request = whole_tests(chosen, loaded, request, latest, Store(config.root))
-        if shard is not None:
-            if failed_before.looks_back(request):
-                own = msgspec.structs.replace(request)  # planning writes into it
-                of_shards = plan(cases, config, own, latest, settings, chosen=True, trust=trust)
-            asked_by_suite = AskedBySuite(config, request, settings, trust)
-            from tui_eval.engine.shards import part_of
 
-            cases, planned_shard, whole = part_of(cases, request, shard, asked_by_suite)
-            planned_shard.columns = environment.masker.value(asked_by_suite.kept())
-            planned_shard.asked = shard_runs.asked_of(environment.masker.value(msgspec.to_builtins(request)))
-        planned_as = request
+class _Preparation:
+    """A run that is not there yet: what each step has found of it, for those that follow."""
+
+    def __init__(self, request: RunRequest, config: Config | None, cache: SuiteCache | None) -> None:
+        """Read the configuration and the suites.
+
+        Raises:
+            NothingToRun: there is no case at all.
+            SelectionError, ConfigError: one clear line each.
+        """
+        self.named = self.request = self._asks = request
+        """What was asked for; the same with all tests of which columns are compared; and as far as hooks leave it."""
+        self.shard: Shard | None = None
+        if request.shard is not None:
+            from tui_eval.engine.shards import shard_asked  # late: most runs are whole
+
+            self.shard = shard_asked(request, request.shard)
+        paths = paths_of(request)
+        if config is None:
+            config = load(paths, request.config_file, root=Path(request.root) if request.root else None)
+        check_limits(config)
+        if request.compat is not None:
+            config.suites = [
+                *(msgspec.structs.replace(rule, compat=request.compat) for rule in config.suites),
+                SuiteRule(path="*", compat=request.compat),
+            ]
+        check_vars(request)
+        config.typed = typed_options(request)
+        self.config = config
+        self.trust = trust = trust_for(config.root, request.trust, request.agreed)
+        check_place(request, config, trust)
+        read_withheld(config, trust)
+        self.loaded = (cache or SuiteCache()).load(paths, config, trust)
+        problems = [*config.problems, *(problem for suite in self.loaded for problem in suite.problems)]
+        self.cases = self.chosen = candidates(self.loaded, request)
+        if not self.cases:
+            raise NothingToRun(_nothing(paths, problems), problems)
+        self.settings = {suite.path: suite.settings for suite in self.loaded}
+        self._hooked = {suite.path for suite in self.loaded if _has_hooks(suite)}
+        if not self._hooked:
+            problems += no_longer_there(request, self.cases)
+        self._chooses = self.shard is not None or bool(self._hooked) or names_columns(request)
+        """Whether cases are chosen before they are planned, and not by that."""
+        self.environment = RunContext(config, trust)
+        self.problems = self.environment.masker.value(problems)
+        self.jobs: list[Job] = []
+        self.of_shards: list[Job] = []
+        """What all shards run, where that has to be known."""
+        self._planned_shard: PlannedShard | None = None
+        self._whole: list[list[Any]] = []
+        self._unmade: set[str] = set()
+        self._judged: list[Judged] = []
+        self._stored: list[StoredColumn] = []
+        self._added: list[Job] = []
+        self._of_hooks = self._never = self._unknown = ""
+        """What is said of the run: of cases that hooks make, that never ran, and of which nothing is known."""
+        self._history: dict[str, list[CaseHistory]] | None = None
+
+    @functools.cached_property
+    def _store(self) -> Store:
+        """The runs that there are."""
+        return Store(self.config.root)
+
+    def _latest(self) -> dict[str, list[CaseHistory]]:
+        """The last results by case id; asked for only where something looks back."""
+        if self._history is None:
+            found = Index(self.config.root).latest()
+            self._history = dict(by_content(found, candidates(self.loaded, self.named)))
+        return self._history
+
+    def ask_hooks(self) -> None:
+        """Have the hooks of suites make of their cases what they do."""
+        if not self._hooked:
+            return
+        of_files = CasesOfSuites(self.loaded)
+        from tui_eval.engine.run_hooks import SuiteHooks, suites_with_hooks  # late: few suites have any
+
+        self.environment.hooks = hooks = SuiteHooks(self.settings, self.config, self.trust, self.environment)
+        self.loaded, self.settings, self._asks = suites_with_hooks(
+            self.loaded, self._hooked, self.request, self.config.root, hooks
+        )
+        self.cases = candidates(self.loaded, self._asks)
+        gone = no_longer_there(self.request, [*of_files, *self.cases])
+        self.problems += self.environment.masker.value(gone)
+        if self._asks.failed_only or (self.request.linked_to and self._asks.cells):
+            self._unmade = not_made_before(of_files, CasesOfSuites(self.loaded), self._latest())
+
+    def choose(self) -> None:
+        """Choose the cases, with all tests of which columns are compared; else planning chooses them."""
+        if not self._chooses:
+            return
+        self.chosen = choose(self.cases, self._asks, self._latest, self._unmade)
+        if self.request.linked_to:
+            left = left_unmade(CasesOfSuites(self.loaded), self._unmade, self.chosen)
+            self._of_hooks = self.environment.masker.text(left)
+        self.cases, self.request = whole_tests(
+            self.chosen, self.loaded, self.request, self._latest, self._store
+        )
+
+    def take_shard(self) -> None:
+        """Keep of the cases those of the shard that was asked for."""
+        if self.shard is None:
+            return
+        if failed_before.looks_back(self.request):
+            own = msgspec.structs.replace(self.request)  # planning writes into it
+            self.of_shards = self._planned(own, chosen=True)
+        asked_by_suite = AskedBySuite(self.config, self.request, self.settings, self.trust)
+        from tui_eval.engine.shards import part_of
+
+        self.cases, planned, self._whole = part_of(self.cases, self.request, self.shard, asked_by_suite)
+        masked = self.environment.masker.value
+        planned.columns = masked(asked_by_suite.kept())
+        planned.asked = shard_runs.asked_of(masked(msgspec.to_builtins(self.request)))
+        self._planned_shard = planned
+
+    def plan(self) -> None:
+        """Make the jobs: who is asked what, and how often."""
+        planned_as = request = self.request
         if request.continue_from is not None and request.continue_from.turn is None and request.cells:
             # Whoever answered then, and not whom the suite names by now.
             cells = [msgspec.structs.replace(cell, own=False) for cell in request.cells]
             planned_as = msgspec.structs.replace(request, cells=cells)
-        jobs = plan(cases, config, planned_as, latest, settings, chosen=chooses, trust=trust)
-        if environment.hooks is not None:
-            environment.hooks.mark_failed(jobs)
-    except NothingLeft as error:
-        never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
-        why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)
-        unknown = not_known(UnreadRuns(Index(config.root).runs()).all)
-        told = "; ".join(filter(None, (f"{error}{why}", unknown, _of_hooks(environment)))) + not_known_in(
-            closed_to_us(config.root)
+        self.jobs = self._planned(planned_as, chosen=self._chooses)
+        if self.environment.hooks is not None:
+            self.environment.hooks.mark_failed(self.jobs)
+
+    def _planned(self, request: RunRequest, *, chosen: bool) -> list[Job]:
+        return plan(
+            self.cases, self.config, request, self._latest, self.settings, chosen=chosen, trust=self.trust
         )
-        raise NothingToRun(told, problems, incomplete=bool(never)) from None
-    except SelectionError as error:  # it says what there is: cases' names may hold secrets
-        hidden = KeptCases(environment.masker)
-        for case in candidates(loaded, named):
+
+    def nothing_left(self, error: NothingLeft) -> NothingToRun:
+        """What is said where nothing of what failed before is left to be run."""
+        never = self._never_ran(self.of_shards)
+        why = f"; but {never}" if never else _NOTHING_YET * (str(error) == NOTHING_FAILED)
+        unknown = not_known(UnreadRuns(Index(self.config.root).runs()).all)
+        told = "; ".join(filter(None, (f"{error}{why}", unknown, _of_hooks(self.environment))))
+        told += not_known_in(closed_to_us(self.config.root))
+        return NothingToRun(told, self.problems, incomplete=bool(never))
+
+    def without_secrets(self, error: SelectionError) -> SelectionError:
+        """What a selection says there is, masked: cases' names may hold secrets."""
+        hidden = KeptCases(self.environment.masker)
+        for case in candidates(self.loaded, self.named):
             hidden.learn(case)
-        told = "; ".join(filter(None, (str(error), _of_hooks(environment))))
-        raise SelectionError(environment.masker.text(told)) from None
-    if not jobs:
-        never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards))
-        raise NothingToRun(
+        told = "; ".join(filter(None, (str(error), _of_hooks(self.environment))))
+        return SelectionError(self.environment.masker.text(told))
+
+    def all_filtered_out(self) -> NothingToRun:
+        """What is said where filters leave no case."""
+        never = self._never_ran(self.of_shards)
+        return NothingToRun(
             "the filters leave no case to run" + (f"; but {never}" if never else ""),
-            problems,
+            self.problems,
             incomplete=bool(never),
         )
-    unknown = ""
-    if request.changed_only:
-        marks, of_run = Fingerprints(config, trust), provenance_in(Store(config.root))
-        unread = UnreadRuns(Index(config.root).runs())
-        of_all = jobs
-        jobs, unknown = changed(jobs, latest(), marks, VerdictSettings(marks), of_run, unread)
-        if not jobs:
-            raise NothingToRun(_unchanged(of_all), problems)
-    judged: list[Judged] = []
-    former = ""
-    if request.continue_from is not None and request.continue_from.turn is None:
+
+    def keep_changed(self) -> None:
+        """With `--changed`, keep the jobs that did not pass last time, or of which something has changed since.
+
+        Raises:
+            NothingToRun: there is none.
+        """
+        if not self.request.changed_only:
+            return
+        marks, of_run = Fingerprints(self.config, self.trust), provenance_in(self._store)
+        unread = UnreadRuns(Index(self.config.root).runs())
+        of_all = self.jobs
+        self.jobs, self._unknown = changed(
+            of_all, self._latest(), marks, VerdictSettings(marks), of_run, unread
+        )
+        if not self.jobs:
+            raise NothingToRun(_unchanged(of_all), self.problems)
+
+    def go_on_from_recorded(self) -> None:
+        """Put the jobs behind a recorded answer: behind one of its turns, or to judge it again."""
+        recorded = self.request.continue_from
+        if recorded is None:
+            return
+        if recorded.turn is not None:
+            continuing.place(self.jobs, recorded, self._store)
+            return
         from tui_eval.engine.after.judging_again import answers_beside, judged_by  # late, as below
 
-        answered = answers_beside(Store(config.root), request.continue_from)
-        judged = [judged_by(jobs, answered, Path(request.continue_from.run).name)]
-        jobs = [judged[0].job]
-    elif request.continue_from is not None:
-        continuing.place(jobs, request.continue_from, Store(config.root))
-    stored: list[StoredColumn] = []
-    added: list[Job] = []
-    if request.linked_to is not None:
-        asked = _asked(jobs, named, request, chosen, config, settings, trust)
-        today = _hashes(loaded, jobs)
-        stored = recall_linked(environment, Store(config.root), request.linked_to, jobs, asked, today)
-        jobs, added = without_stored(jobs, asked, stored)
-    never = environment.masker.text(_never_ran(config.root, named, loaded, latest, of_shards or jobs))
-    if named.failed_only and (runs := UnreadRuns(Index(config.root).runs())).all:
-        unknown = not_known(runs.beside(latest().get(one, ()) for one in meant(named, loaded)))
-    check_judge(request, environment, typed=request.judge)
-    check_given(request.agreed, jobs, config, trust)
-    check_sent(request, jobs, environment, trust)
-    _check_outputs(outputs, loaded, jobs, config, trust)
-    writer = new_writer(store or Store(config.root), config, request, jobs, environment)
-    if planned_shard is not None:
-        writer.info.provenance[shard_runs.KEY] = msgspec.to_builtins(planned_shard)
-        writer.update_info()
-        writer.whole_plan(whole)
-    if unread := missing_cases.unread_remembered(problems):
-        writer.info.provenance |= environment.masker.value(unread)
-        writer.update_info()
-    if never:
-        writer.info.provenance |= environment.masker.value({missing_cases.BESIDE: never})
-        writer.update_info()
-    references: list[list[int]] | None = None
-    if judged:
-        from tui_eval.engine.after.judging_again import of_former_agents, planned  # late, as below
+        answered = answers_beside(self._store, recorded)
+        self._judged = [judged_by(self.jobs, answered, Path(recorded.run).name)]
+        self.jobs = [self._judged[0].job]
 
-        former = of_former_agents(judged, Fingerprints(config, trust))
-        jobs, references = planned(writer, environment, judged)
-    active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
-    runner = active.runner
-    active.tickets = runner.plan() if references is None else runner.tickets(references)
-    runner.earlier = kept_beside(writer, stored, active.tickets)
-    active.note = "; ".join(filter(None, (former or _asked_with_it(added), never, unknown, of_hooks)))
-    takes = environment.answers is not None and environment.answers.reads
-    active.unseen = unlisted_data(jobs) if takes else ""
-    writer.flush()  # who opens the run now sees what it will execute
-    return active
+    def link(self) -> None:
+        """Take from the runs that it adds to what they have of compared columns, and leave these out."""
+        linked_to = self.request.linked_to
+        if linked_to is None:
+            return
+        asked = _asked(
+            self.jobs, self.named, self.request, self.chosen, self.config, self.settings, self.trust
+        )
+        today = _hashes(self.loaded, self.jobs)
+        self._stored = recall_linked(self.environment, self._store, linked_to, self.jobs, asked, today)
+        self.jobs, self._added = without_stored(self.jobs, asked, self._stored)
+
+    def find_never_ran(self) -> None:
+        """Find what of the cases that are looked back at never ran, or is in a run that cannot be read."""
+        self._never = self._never_ran(self.of_shards or self.jobs)
+        if self.named.failed_only and (runs := UnreadRuns(Index(self.config.root).runs())).all:
+            latest = self._latest()
+            self._unknown = not_known(
+                runs.beside(latest.get(one, ()) for one in meant(self.named, self.loaded))
+            )
+
+    def _never_ran(self, jobs: Sequence[Job]) -> str:
+        told = _never_ran(self.config.root, self.named, self.loaded, self._latest, jobs)
+        return self.environment.masker.text(told)
+
+    def check(self, outputs: Sequence[Path]) -> None:
+        """The last look before anything is written.
+
+        Raises:
+            SelectionError, ConfigError: something cannot be run as it was asked for.
+        """
+        request, config, trust = self.request, self.config, self.trust
+        check_judge(request, self.environment, typed=request.judge)
+        check_given(request.agreed, self.jobs, config, trust)
+        check_sent(request, self.jobs, self.environment, trust)
+        check_outputs(outputs, self.loaded, self.jobs, config, trust)
+
+    def written(self, store: Store) -> RunWriter:
+        """The run's folder with what is known of it."""
+        writer = new_writer(store, self.config, self.request, self.jobs, self.environment)
+        if self._planned_shard is not None:
+            writer.info.provenance[shard_runs.KEY] = msgspec.to_builtins(self._planned_shard)
+            writer.update_info()
+            writer.whole_plan(self._whole)
+        if unread := missing_cases.unread_remembered(self.problems):
+            writer.info.provenance |= self.environment.masker.value(unread)
+            writer.update_info()
+        if self._never:
+            beside = {missing_cases.BESIDE: self._never}
+            writer.info.provenance |= self.environment.masker.value(beside)
+            writer.update_info()
+        return writer
+
+    def begin(
+        self,
+        writer: RunWriter,
+        on_start: Callable[[Job, int, int], None] | None,
+        on_done: Callable[[Job, int, Attempt], None] | None,
+    ) -> ActiveRun:
+        """The run with its tickets, which whoever opens it sees from now on."""
+        former = ""
+        references: list[list[int]] | None = None
+        if self._judged:
+            from tui_eval.engine.after.judging_again import (  # late: a new run needs none of it
+                of_former_agents,
+                planned,
+            )
+
+            former = of_former_agents(self._judged, Fingerprints(self.config, self.trust))
+            self.jobs, references = planned(writer, self.environment, self._judged)
+        active = ActiveRun(
+            self.config, self.request, self.jobs, self.environment, writer, self.problems, on_start, on_done
+        )
+        runner = active.runner
+        active.tickets = runner.plan() if references is None else runner.tickets(references)
+        runner.earlier = kept_beside(writer, self._stored, active.tickets)
+        said = (former or _asked_with_it(self._added), self._never, self._unknown, self._of_hooks)
+        active.note = "; ".join(filter(None, said))
+        answers = self.environment.answers
+        active.unseen = unlisted_data(self.jobs) if answers is not None and answers.reads else ""
+        writer.flush()
+        return active
 
 
 def _asked(
@@ -301,43 +427,6 @@ def _asked_with_it(added: Sequence[Job]) -> str:
         return ""
     columns = "1 other column" if len(added) == 1 else f"{len(added):,} other columns"
     return f"asks {columns} too: compared with what was named, and without an answer to the same question in its run"
-
-
-def check_limits(config: Config) -> None:
-    """Limits of cost and time that cannot be read are none at all: nothing is asked for without them, nor where what says
-    who is asked may stand under a key that is misspelt (`runs:`, `sutes:`), under another of that name, or in a file that
-    is none.
-
-    Raises:
-        ConfigError: one of them, with its place.
-    """
-    for problem in config.problems:
-        if problem.level != "error" or config.file is None or Path(problem.path).name != config.file.name:
-            continue
-        top = problem.key.partition(".")[0]
-        slip = top == problem.key and top not in TOP and close_to(top, TOP) is not None
-        if top in ("", "run") or slip or problem.key in config.doubled:
-            raise ConfigError(str(problem))
-
-
-def _check_outputs(
-    outputs: Sequence[Path], loaded: Sequence[Suite], jobs: Sequence[Job], config: Config, trust: Trust
-) -> None:
-    """What the run reads is not written over.
-
-    Raises:
-        SelectionError: it would be.
-    """
-    there = {path.resolve(): path for path in outputs if path.exists()}
-    if not there:
-        return
-    configured = filter(None, (config.file, config.nao.path if config.nao else None))
-    read = [*map(Path, configured), *(Path(file) for suite in loaded for file in suite.files)]
-    for file in chain(read, Fingerprints(config, trust).read_by(jobs)):
-        if (output := there.get(file.resolve())) is not None:
-            raise SelectionError(
-                f"-o {output}: the run reads this file, and would write its results over it; name another"
-            )
 
 
 def kept_answers(config: Config, trust: Trust, request: RunRequest, *, keeps: bool = True) -> Answers | None:
@@ -418,61 +507,6 @@ def _of_hooks(environment: RunContext) -> str:
     """Why cases that hooks add are not among those that there are; empty: they are."""
     failed = environment.hooks.failed if environment.hooks is not None else {}
     return f"those that hooks add are not among them: {some_of(list(failed.values()), 2)}" if failed else ""
-
-
-def recall(environment: RunContext, folder: Path, jobs: Sequence[Job]) -> list[Ended]:
-    """What rows of a run that is gone on with need of those that ended: of a conversation, or with stored outputs,
-    what came before them; of columns that are compared, the other columns, which are given back."""
-    theirs = [job for job in jobs if format_of(job.format).templates]
-    if not theirs:
-        return []
-    with closing(RunReader(folder)) as reader:
-        environment.memory.recall(reader, theirs)
-        return ended_columns(reader, theirs)
-
-
-def recall_linked(
-    environment: RunContext,
-    store: Store,
-    linked: str,
-    jobs: Sequence[Job],
-    asked: Collection[CaseColumn],
-    today: Mapping[str, str],
-) -> list[StoredColumn]:
-    """As `recall`, of rows that are run again: from all runs that belong together with the one they were in, since a
-    rerun of a rerun has but a part of them. `asked` and `today` as in `linked_columns`."""
-    theirs = [job for job in jobs if format_of(job.format).templates]
-    if not theirs:
-        return []
-    try:
-        run = store.find(linked)
-    except StoreError:
-        return []  # the run is gone: its rows are, too
-    from tui_eval.store.linked import family  # imported late: most runs are linked to none
-
-    names = family(Index(store.root).links(), run.name)
-    with ExitStack() as opened:
-        readers: list[RunReader] = []
-        for folder in [run if name == run.name else store.folder_of(name) for name in names]:
-            with suppress(StoreError):  # of one that cannot be read nothing is known
-                readers.append(opened.enter_context(closing(RunReader(folder))))
-        for reader in readers:
-            environment.memory.recall(reader, theirs)
-        return linked_columns(readers, theirs, asked, today)
-
-
-def check_judge(request: RunRequest, environment: RunContext, *, typed: str | None) -> None:
-    """Say before anything is asked, and paid for, that there is no such judge. `typed` is the one that a
-    person has named for this run, which is trusted by that.
-
-    Raises:
-        ConfigError: `--judge` names nothing.
-    """
-    environment.typed_judge = typed
-    try:
-        environment.judge(request.judge)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace("--agent", "--judge", 1)) from None
 
 
 _NOTHING_YET = " (or nothing was run yet)"
@@ -560,17 +594,6 @@ def _kept(request: RunRequest) -> RunRequest:
         agents=[in_addresses(agent) for agent in request.agents],
         judge=in_addresses(request.judge) if request.judge else request.judge,
     )
-
-
-def check_vars(request: RunRequest) -> None:
-    """See that no variable is a mask: what was typed for a run and is in no record.
-
-    Raises:
-        SelectionError: one is.
-    """
-    for name, value in request.vars.items():
-        if MASK in value:
-            raise SelectionError(f"--var {name}: its value is a secret, which is in no record; give it again")
 
 
 def _relative(path: str, root: Path) -> str:

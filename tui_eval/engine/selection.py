@@ -13,7 +13,7 @@ from tui_eval.formats import format_of
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.text import visible
-from tui_eval.model import Case
+from tui_eval.model import Case, Problem
 from tui_eval.store.case_state import by_column, is_own, not_passed
 from tui_eval.store.schema import CaseHistory, StoredCase
 
@@ -39,6 +39,16 @@ class LimitReached(SelectionError):
     def __init__(self, words: str, limit: ReachedLimit) -> None:
         super().__init__(words)
         self.limit = limit
+
+
+class NothingToRun(Exception):
+    """The selection holds no case; one clear line, and the problems of files that may be why."""
+
+    def __init__(self, message: str, problems: Sequence[Problem] = (), *, incomplete: bool = False) -> None:
+        super().__init__(message)
+        self.problems = list(problems)
+        self.incomplete = incomplete
+        """Although nothing failed, not all has run."""
 
 
 class NothingLeft(Exception):

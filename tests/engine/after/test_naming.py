@@ -12,7 +12,7 @@ import pytest
 from tests.commands.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.engine.test_runs import go, suite_of
 from tui_eval.engine.after.failure_naming import name_failures, plan_naming
-from tui_eval.engine.prepare import NothingToRun
+from tui_eval.engine.selection import NothingToRun
 from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.reader import RunReader
 

@@ -16,8 +16,9 @@ from tui_eval.assertions.judging import OPEN
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.after.resuming import resume
-from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.selection import NothingToRun
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store
 from tui_eval.store.schema import COMPARED_LATER, RunState

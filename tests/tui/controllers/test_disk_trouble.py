@@ -10,8 +10,8 @@ import pytest
 from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import LiveRun, project
 from tui_eval.engine.after.resuming import resume
-from tui_eval.engine.prepare import NothingToRun
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.selection import NothingToRun
 from tui_eval.engine.service.client import EngineClient
 from tui_eval.store import write_thread
 from tui_eval.store.run_folders import moved_to

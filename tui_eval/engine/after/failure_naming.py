@@ -14,9 +14,10 @@ from tui_eval.agents.models.prices import cost
 from tui_eval.config.project import AgentSpec, load, model_of, read_withheld
 from tui_eval.engine.after.assessing import NAMED, SYSTEM, assess_run, question
 from tui_eval.engine.after.resuming import root_of
-from tui_eval.engine.prepare import NothingToRun, check_judge
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.run_checks import check_judge
 from tui_eval.engine.run_context import RunContext
+from tui_eval.engine.selection import NothingToRun
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.model import Usage
 from tui_eval.store.failure_modes import Assessment

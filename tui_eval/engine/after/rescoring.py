@@ -29,11 +29,11 @@ from tui_eval.engine.after.row_comparison import compares, test_mark
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.kept_cases import of_today
 from tui_eval.engine.plan import Job, plan
-from tui_eval.engine.prepare import NothingToRun, check_judge, check_limits, kept_answers, new_writer
+from tui_eval.engine.prepare import kept_answers, new_writer
 from tui_eval.engine.request import RequestCell, RunRequest, request_of
+from tui_eval.engine.run_checks import check_given, check_judge, check_limits
 from tui_eval.engine.run_context import RunContext
-from tui_eval.engine.selection import SelectionError
-from tui_eval.engine.trust_given import check_given
+from tui_eval.engine.selection import NothingToRun, SelectionError
 from tui_eval.engine.wants import wants_of_judging
 from tui_eval.formats import reading
 from tui_eval.guard.private import cache_home

@@ -13,27 +13,20 @@ import msgspec
 from tui_eval.assertions.judging import OPEN
 from tui_eval.config.project import CONFIG_NAME, Config, find_root, load, read_withheld
 from tui_eval.engine.active_run import ActiveRun, cost_limit
+from tui_eval.engine.after.row_comparison import recall
 from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.changed import changed_since
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.kept_cases import is_masked, of_today, restored
 from tui_eval.engine.places.chosen_place import check_place, check_sent, place_name
 from tui_eval.engine.plan import Job, plan, same_column
-from tui_eval.engine.prepare import (
-    NothingToRun,
-    check_judge,
-    check_limits,
-    check_vars,
-    kept_answers,
-    recall,
-    typed_options,
-)
+from tui_eval.engine.prepare import kept_answers, typed_options
 from tui_eval.engine.request import ReachedLimit, RunRequest, request_of
+from tui_eval.engine.run_checks import check_given, check_judge, check_limits, check_vars
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.run_hooks import SuiteHooks
 from tui_eval.engine.runner import Spent
-from tui_eval.engine.selection import LimitReached, SelectionError
-from tui_eval.engine.trust_given import check_given
+from tui_eval.engine.selection import LimitReached, NothingToRun, SelectionError
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
 from tui_eval.guard.figures import usd

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from itertools import chain, groupby
 from math import ceil
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -429,3 +430,44 @@ class _RecordedColumns:
                     columns.setdefault(row.case_id, []).append(Column(row.agent, row.model or ""))
             self._runs[run] = columns
         return self._runs[run]
+
+
+def recall(environment: RunContext, folder: Path, jobs: Sequence[Job]) -> list[Ended]:
+    """What rows of a run that is gone on with need of those that ended: of a conversation, or with stored outputs,
+    what came before them; of columns that are compared, the other columns, which are given back."""
+    theirs = [job for job in jobs if format_of(job.format).templates]
+    if not theirs:
+        return []
+    with closing(RunReader(folder)) as reader:
+        environment.memory.recall(reader, theirs)
+        return ended_columns(reader, theirs)
+
+
+def recall_linked(
+    environment: RunContext,
+    store: Store,
+    linked: str,
+    jobs: Sequence[Job],
+    asked: Collection[CaseColumn],
+    today: Mapping[str, str],
+) -> list[StoredColumn]:
+    """As `recall`, of rows that are run again: from all runs that belong together with the one they were in, since a
+    rerun of a rerun has but a part of them. `asked` and `today` as in `linked_columns`."""
+    theirs = [job for job in jobs if format_of(job.format).templates]
+    if not theirs:
+        return []
+    try:
+        run = store.find(linked)
+    except StoreError:
+        return []  # the run is gone: its rows are, too
+    from tui_eval.store.linked import family  # imported late: most runs are linked to none
+
+    names = family(Index(store.root).links(), run.name)
+    with ExitStack() as opened:
+        readers: list[RunReader] = []
+        for folder in [run if name == run.name else store.folder_of(name) for name in names]:
+            with suppress(StoreError):  # of one that cannot be read nothing is known
+                readers.append(opened.enter_context(closing(RunReader(folder))))
+        for reader in readers:
+            environment.memory.recall(reader, theirs)
+        return linked_columns(readers, theirs, asked, today)

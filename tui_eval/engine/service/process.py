@@ -28,9 +28,9 @@ import msgspec
 from tui_eval.config.project import ConfigError
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.attempt.stepping import Decision
-from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.selection import LimitReached, SelectionError
+from tui_eval.engine.selection import LimitReached, NothingToRun, SelectionError
 from tui_eval.formats.reading import SuiteCache
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import Lookups

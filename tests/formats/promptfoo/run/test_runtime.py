@@ -18,10 +18,10 @@ from tui_eval.config.project import Config, load
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.failed_before import by_results
 from tui_eval.engine.plan import Job
-from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RequestCell, RunRequest
 from tui_eval.engine.row_order import Memory, arrange
-from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.selection import NothingToRun, SelectionError
 from tui_eval.formats import reading
 from tui_eval.formats.promptfoo import read
 from tui_eval.guard.trust import Trust

@@ -16,9 +16,9 @@ import pytest
 
 from tests.support import TESTS
 from tui_eval.config.project import ConfigError
-from tui_eval.engine.prepare import NothingToRun, prepare
+from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.selection import SelectionError
+from tui_eval.engine.selection import NothingToRun, SelectionError
 from tui_eval.reports import promptfoo_json, results
 from tui_eval.store.reader import RunReader
 
