@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -197,6 +198,55 @@ def test_databases(project: Project, tmp_path: Path) -> None:
         config.database(loaded, None, Trust())
 
 
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("postgres://u@db.example/d", "ask the server db.example (databases.d.url)"),
+        ("postgres://u:longpassword@db.example/d", "send a secret (databases.d.url) to db.example"),
+        ("postgres://u@localhost/d?host=db.example", "ask the server db.example (databases.d.url)"),
+        ("postgres://u@localhost/d?hostaddr=192.0.2.1", "ask the server 192.0.2.1 (databases.d.url)"),
+        ("postgres://localhost,db.example/d", "ask the server db.example (databases.d.url)"),
+        ("postgres://localhost?@db.example/d", "ask the server db.example (databases.d.url)"),
+        ("postgres://localhost%2edb.example/d", "ask the server localhost.db.example (databases.d.url)"),
+        (
+            "host=db.example password = 'long password' user=u",
+            "send a secret (databases.d.url) to db.example",
+        ),
+        ("postgres://localhost/d?passfile=/etc/pass", "read /etc/pass (databases.d.url: passfile)"),
+        ("postgres:///d?sslkey=%2Fetc%2Fkey", "read /etc/key (databases.d.url: sslkey)"),
+        ("service=shop dbname=d", "read pg_service.conf (databases.d.url: the service shop)"),
+    ],
+)
+def test_a_postgresql_server_elsewhere_is_not_asked_without_trust_by_any_spelling_of_its_address(
+    project: Project, url: str, wanted: str
+) -> None:
+    """Its library sends it `PGPASSWORD`, or what `~/.pgpass` has, by itself."""
+    loaded = project(f"databases:\n  d:\n    type: postgres\n    url: {json.dumps(url)}\n")
+    with pytest.raises(NeedsTrust) as needs:
+        config.database(loaded, "d", Trust())
+    assert needs.value.what == wanted
+    assert config.database(loaded, "d", Trust(agreed=frozenset({wanted}))).url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://u:longpassword@localhost/d",
+        "postgresql://[::1]:5433/d?sslrootcert=system",
+        "postgresql:///d?host=/run/postgresql",
+        "postgresql://%2Frun%2Fpostgresql/d",
+        "dbname=d user=u",
+        "host=127.0.0.1 sslrootcert=ca.pem",
+    ],
+)
+def test_a_postgresql_server_of_this_machine_is_asked_without_trust(
+    project: Project, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    loaded = project(f"databases:\n  d:\n    type: postgres\n    url: {json.dumps(url)}\n")
+    assert config.database(loaded, "d", Trust()).url == url
+
+
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_link_for_a_database_is_agreed_to_by_what_it_leads_to(
     project: Project, tmp_path: Path, kind: str, tmp_path_factory: pytest.TempPathFactory
@@ -220,7 +270,9 @@ def test_known_secrets(project: Project) -> None:
         "  b: {type: nao, password: nao-password}\n"
         "  c: {type: openai, tools: [{type: canned, name: x, result: {key: not-a-secret}}]}\n"
         "judge: {type: openai, api_key: judge-secret}\n"
-        "databases: {d: {type: postgres, url: 'postgres://u:longpassword@h/d'}}\n"
+        "databases:\n"
+        "  d: {type: postgres, url: 'postgres://u:longpassword@h/d'}\n"
+        "  w: {type: postgres, url: 'host=h password=written-in-words'}\n"
     )
     found = config.secrets(loaded)
     for value in (
@@ -229,6 +281,7 @@ def test_known_secrets(project: Project) -> None:
         "nao-password",
         "judge-secret",
         "longpassword",
+        "written-in-words",
         "sk-of-the-person",
     ):
         assert value in found

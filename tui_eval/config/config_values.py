@@ -10,10 +10,10 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -199,9 +199,31 @@ def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> Da
             by = "" if target == path else f": the link {path}"
             trust.require(f"read {target} ({place}{by})")
     outside = _links(Path(path), roots, trust, place) if path and spec.type == "files" else []
-    if url and secret_values({"url": url}) and not is_loopback(url):
-        trust.require(f"send a secret ({place}.url) to {destination(url)}")
+    if spec.type == "postgres":
+        _check_server(url, roots, trust, place)
     return msgspec.structs.replace(spec, path=path, url=url, schema=schema, outside=outside)
+
+
+def _check_server(url: str, roots: Sequence[Path], trust: Trust, place: str) -> None:
+    """See that a PostgreSQL server may be asked: libpq sends it what the person keeps for servers (`PGPASSWORD`,
+    `~/.pgpass`), whatever the address says.
+
+    Raises:
+        NeedsTrust: it is not this machine's, or files elsewhere are read for it, in a folder that is not trusted.
+    """
+    servers = [one for one in postgres_hosts(url) if not _is_this_machine(one)]
+    if servers:
+        where = ", ".join(servers)
+        secret = secret_values({"url": url, **postgres_options(url)})
+        trust.require(
+            f"send a secret ({place}.url) to {where}" if secret else f"ask the server {where} ({place}.url)"
+        )
+    for option, named in _postgres_files(url).items():
+        path = os.path.realpath(os.path.expanduser(named))
+        if not any(inside(root, Path(path)) for root in roots):
+            trust.require(f"read {path} ({place}.url: {option})")
+    if service := postgres_options(url).get("service"):
+        trust.require(f"read pg_service.conf ({place}.url: the service {service})")
 
 
 def _links(folder: Path, roots: Sequence[Path], trust: Trust, place: str) -> list[str]:
@@ -237,7 +259,9 @@ def known_secrets(config: Config) -> list[str]:
     given = config.typed.get("vars")
     found |= dict.fromkeys(secret_values(given if isinstance(given, dict) else {}))
     for database in config.databases.values():
-        found |= dict.fromkeys(secret_values({"url": _filled_where_possible(database.url)}))
+        url = _filled_where_possible(database.url)
+        options = postgres_options(url) if url else {}
+        found |= dict.fromkeys(secret_values({"url": url, **options}))
     return [value for value in found if len(value) >= SHORTEST]
 
 
@@ -323,10 +347,85 @@ def is_own_host(kind: str, address: str | None) -> bool:
 
 def is_loopback(address: str | None) -> bool:
     """Whether an address leads to this machine."""
-    host = host_of(address)
+    return _is_loopback(host_of(address))
+
+
+def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether a host by libpq's rules is this machine: a name of it, or a socket (`/run/postgresql`, `@abstract`)."""
+    return host.startswith(("/", "@")) or _is_loopback(host.lower())
+
+
+# -- Where PostgreSQL's library (libpq) would go with an address, and which files it would read for it. It has rules of its
+# own: `postgres://localhost?@other/db` and `postgres://localhost/db?hostaddr=10.0.0.1` are not this machine's, and an
+# address may be words (`host=… password=…`).
+
+_POSTGRES = ("postgresql://", "postgres://")
+_PG_USER = r"([^:@]*)(?::([^@]*))?@"
+_PG_HOST = r"(\[[^\]]*\]?|[^:/?,]*)(?::[^/?,]*)?"
+_PG_WORD = r"(\w+)\s*=\s*('(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)"
+_PG_FILES = (
+    "passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "sslkeylogfile", "servicefile",
+)  # fmt: skip
+_NO_PG_FILE = {"", "system"}
+"""What stands in the place of a file and is none."""
+
+
+def postgres_options(address: str) -> dict[str, str]:
+    """What an address says, by libpq's names (`host`, `password`, `sslkey`, …), the last one of each."""
+    return dict(_pairs(address))
+
+
+def postgres_hosts(address: str) -> list[str]:
+    """The hosts that would be connected to, each once; none where the person's environment says it (`PGHOST`)."""
+    named = ",".join(value for name, value in _pairs(address) if name in ("host", "hostaddr"))
+    return list(dict.fromkeys(filter(None, named.split(","))))
+
+
+def _postgres_files(address: str) -> dict[str, str]:
+    """The files that would be read or written for it, by the option that names them."""
+    return {
+        key: value
+        for key, value in postgres_options(address).items()
+        if key in _PG_FILES and value not in _NO_PG_FILE
+    }
+
+
+def _pairs(address: str) -> Iterator[tuple[str, str]]:
+    prefix = next((one for one in _POSTGRES if address.startswith(one)), "")
+    return _of_uri(address[len(prefix) :]) if prefix else _of_words(address)
+
+
+def _of_uri(rest: str) -> Iterator[tuple[str, str]]:
+    user = re.match(_PG_USER, rest) if re.match(r"[^@/]*@", rest) else None
+    if user is not None:
+        yield "user", unquote(user[1])
+        yield "password", unquote(user[2] or "")
+        rest = rest[user.end() :]
+    named: list[str] = []
+    while True:
+        found = re.match(_PG_HOST, rest)
+        assert found is not None  # each part of it may be empty
+        named.append(unquote(found[1].strip("[]")))
+        rest = rest[found.end() :]
+        if not rest.startswith(","):
+            break
+        rest = rest[1:]
+    yield "host", ",".join(named)
+    for pair in rest.partition("?")[2].split("&"):
+        name, _, value = pair.partition("=")
+        if name:
+            yield unquote(name), unquote(value)
+
+
+def _of_words(address: str) -> Iterator[tuple[str, str]]:
+    for name, value in re.findall(_PG_WORD, address):
+        yield name, re.sub(r"(?s)\\(.)", r"\1", value.strip("'") if value.startswith("'") else value)
