@@ -163,6 +163,18 @@ def test_mistakes_are_problems_with_their_place(project: Project, text: str, exp
     assert all("secret1234" not in problem for problem in problems)
 
 
+def test_a_key_given_twice_in_an_entry_that_two_agents_share_refuses_both(project: Project) -> None:
+    loaded = project(
+        "agents:\n  a: &x\n    type: echo\n    prefix: 1a\n    prefix: 2a\n  b: *x\n  c: {<<: *x}\n  d: {type: echo}\n"
+    )
+    assert list(loaded.agents) == ["d"]
+    assert [problem.key for problem in loaded.problems] == [
+        "agents.a.prefix",
+        "agents.b.prefix",
+        "agents.c.<<.prefix",
+    ]
+
+
 def test_what_is_right_counts_beside_what_is_wrong(project: Project) -> None:
     loaded = project(
         "agents: {a: {type: echo, prefix: x, colour: red}, b: 3}\nrun: {concurrency: 2, timeout: x}\n"

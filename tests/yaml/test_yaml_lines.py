@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.support.work import calls_of
-from tui_eval.yaml.yaml_lines import load, load_all
+from tui_eval.yaml.yaml_lines import KeyTwice, load, load_all, load_json
 
 
 def value(text, **options):
@@ -111,6 +111,36 @@ def test_aliases_cannot_unfold_without_end():
 
 def test_a_repeated_key_still_gives_the_rest():
     assert load("a: 1\na: 2\nb: 3\n", "f").value == {"a": 2, "b": 3}
+
+
+def test_a_key_given_twice_in_what_aliases_name_stands_wherever_they_are():
+    text = "a: &x {k: 1, k: 2}\nb: *x\nc: {d: [0, *x], e: {<<: *x}}\n"
+    document = load(text, "f")
+    assert len(document.problems) == 1
+    places = {one.path for one in document.misread if one.doubled and one.problem is document.problems[0]}
+    assert places == {("a",), ("b",), ("c", "d", 1), ("c", "e", "<<")}
+
+
+def test_more_places_than_are_told_apart_are_the_document():
+    laughs = "a0: &a0 [{k: 1, k: 2}]\n"
+    laughs += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 6))
+    places = [one.path for one in load(laughs, "f").misread]
+    assert ("a0", 0) in places and () in places and len(places) <= 10_001
+
+
+def test_many_keys_given_twice_are_read_in_the_time_of_their_number():
+    """Eight thousand took minutes: for each the whole document was gone through."""
+
+    def read(number: int) -> None:
+        document = load("".join(f"k{i}: {{a: 1}}\nk{i}: {{b: 2}}\n" for i in range(number)), "f")
+        assert len(document.misread) == number
+        assert [document.lines.at(f"k{i}") for i in range(number)] == list(range(2, 2 * number + 1, 2))
+
+    _, few = calls_of(lambda: read(200))
+    _, many = calls_of(lambda: read(2000))
+    assert many < 12 * few
+    with pytest.raises(KeyTwice, match="'k0'"):
+        load_json("{" + ", ".join([f'"k{i % 50_000}": 1' for i in range(100_000)]) + "}")
 
 
 def test_byte_order_mark_and_windows_lines():

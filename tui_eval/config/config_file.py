@@ -40,18 +40,21 @@ def read_into(config: Config, file: Path) -> None:
         config.problems.append(problem)
         return
     document = yaml_lines.load(text, name, core=True)
+    places: dict[int, list[tuple[Hashable, ...]]] = {}
+    for one in document.misread:
+        if one.doubled:
+            places.setdefault(id(one.problem), []).append((*one.path, one.problem.key))
     twice: dict[tuple[Hashable, ...], Problem] = {}
     for problem in document.problems:
-        path = next(
-            ((*one.path, problem.key) for one in document.misread if one.doubled and one.problem is problem),
-            (),
-        )
-        if path:
-            problem = msgspec.structs.replace(problem, key=".".join(map(str, path)))
-            twice[path] = problem
+        for path in places.get(id(problem), ()):
+            told = msgspec.structs.replace(problem, key=".".join(map(str, path)))
+            config.problems.append(told)
             if len(path) == 1 or path[0] not in _OF_ENTRIES:
-                config.doubled.append(problem.key)
-        config.problems.append(problem)
+                config.doubled.append(told.key)
+            for length in range(1, len(path) + 1):
+                twice.setdefault(path[:length], told)
+        if id(problem) not in places:
+            config.problems.append(problem)
     if document.value is not None:
         _Reader(config, name, document.lines, twice).top(document.value)
 
@@ -110,7 +113,7 @@ class _Reader:
 
     def _twice_in(self, path: tuple[Hashable, ...]) -> Problem | None:
         """A key of this entry, or the entry itself, that is given twice: the one that was read may not be meant."""
-        return next((problem for at, problem in self._twice.items() if at[: len(path)] == path), None)
+        return self._twice.get(path)
 
     def _wrong(self, path: tuple[Hashable, ...], message: str, cure: str = "") -> None:
         key = ".".join(map(str, path))

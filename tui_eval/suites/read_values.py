@@ -32,14 +32,17 @@ def misread_into_cases(
     """What YAML does not give as it is written (a key given twice, an unknown tag) is an error of the case whose path it
     stands below, else of all of the suite: judged by what is left, it may pass. Of a key that is given twice the tools
     of these formats take the last one without a word."""
+    held: set[int] = set()
     for path, problem, doubled in misread:
         key = dotted((*path, problem.key) if doubled else path) or problem.key
         told = msgspec.structs.replace(problem, key=key, tool="ignores" if doubled else "")
-        holders = [case for at, case in under.items() if path[: len(at)] == at] or suite.cases
+        around = (under.get(path[:length]) for length in range(len(path) + 1))
+        holders = [case for case in around if case is not None] or suite.cases
         for case in holders:
             case.problems.append(told)
         if holders:
-            suite.problems[:] = [one for one in suite.problems if one is not problem]
+            held.add(id(problem))
+    suite.problems[:] = [one for one in suite.problems if id(one) not in held]
 
 
 class Reading:

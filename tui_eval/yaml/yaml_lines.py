@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 import yaml
@@ -76,11 +77,16 @@ PLAIN = "plain"
 """The tag of a scalar that stands there without quotes: what it is depends on the dialect."""
 
 
+_MANY = 100
+"""Keys of a mapping from which on they are looked up, not gone through."""
+
+
 class YamlLines:
     """The line of each key path of a document."""
 
     def __init__(self, root: Node | None) -> None:
         self._root = root
+        self._keys: dict[int, dict[str, tuple[int, Node]]] = {}
 
     def at(self, *path: Hashable) -> int:
         """The line (from 1) of the key or list item at `path`, else of its nearest parent that
@@ -90,7 +96,7 @@ class YamlLines:
             return 0
         line = node.start_mark.line + 1
         for step in path:
-            found = _child(node, step)
+            found = self._child(node, step)
             if found is None:
                 return line
             line, node = found
@@ -101,11 +107,21 @@ class YamlLines:
         anything else."""
         node = self._root
         for step in path:
-            found = _child(node, step) if node is not None else None
+            found = self._child(node, step) if node is not None else None
             if found is None:
                 return None
             node = found[1]
         return node.value if isinstance(node, ScalarNode) else None
+
+    def _child(self, node: Node, step: Hashable) -> tuple[int, Node] | None:
+        if not isinstance(node, MappingNode) or len(node.value) < _MANY:
+            return _child(node, step)
+        keys = self._keys.get(id(node))
+        if keys is None:  # who asks for one of many keys asks for others, too
+            own = ((key, value) for key, value in node.value if isinstance(key, ScalarNode))
+            keys = self._keys[id(node)] = {key.value: (key.start_mark.line + 1, value) for key, value in own}
+        found = keys.get(str(step))
+        return _child(node, step) if found is None and "<<" in keys else found
 
     def holders(self) -> frozenset[str]:
         """The keys at the top whose values hold an anchor that another key's value refers to."""
@@ -224,28 +240,75 @@ def _construct(root: Node, path: str, core: bool) -> YamlDocument:
     except _Refused as error:
         line = error.node.start_mark.line + 1
         return YamlDocument(None, YamlLines(None), [*builder.problems, Problem(path, line, "", str(error))])
+    places = _places(root, {id(node) for node, _, _ in builder.misread})
     misread = tuple(
-        Misread(_path_to(root, node) or (), problem, doubled) for node, problem, doubled in builder.misread
+        Misread(path, problem, doubled)
+        for node, problem, doubled in builder.misread
+        for path in places.get(id(node)) or [()]
     )
     return YamlDocument(value, YamlLines(root), builder.problems, misread)
 
 
-def _path_to(root: Node, wanted: Node) -> tuple[Hashable, ...] | None:
-    """Where a node stands; looked for only where something is wrong with it."""
-    waiting: list[tuple[Node, tuple[Hashable, ...]]] = [(root, ())]
-    seen: set[int] = set()
+MOST_PLACES = 10_000
+"""Places of one node, by aliases, that are told apart; of more the document as a whole is told."""
+
+
+def _places(root: Node, wanted: set[int]) -> dict[int, list[tuple[Hashable, ...]]]:
+    """Where nodes stand, by their ids; looked for only where something is wrong with them. What an anchor holds stands
+    also wherever an alias names it."""
+    around = _around(root, wanted) if wanted else set[int]()
+    found: dict[int, list[tuple[Hashable, ...]]] = {one: [] for one in wanted}
+    often: Counter[int] = Counter()
+    waiting: list[tuple[Node, tuple[Any, ...]]] = [(root, ())] if wanted else []
     while waiting:
-        node, path = waiting.pop()
-        if node is wanted:
-            return path
-        if id(node) in seen or isinstance(node, ScalarNode):
-            continue
-        seen.add(id(node))
-        if isinstance(node, MappingNode):
-            waiting += [(item, (*path, key.value)) for key, item in node.value if isinstance(key, ScalarNode)]
-        else:
-            waiting += [(item, (*path, number)) for number, item in enumerate(node.value)]
-    return None
+        node, place = waiting.pop()  # the place from its end: ((…, key), key)
+        often[id(node)] += 1
+        if often[id(node)] > MOST_PLACES:
+            for paths in found.values():
+                paths.append(())
+            break
+        if id(node) in wanted:
+            found[id(node)].append(_path(place))
+        if id(node) in around:
+            steps = [(child, (place, step)) for step, child in _steps(node)]
+            waiting += [one for one in reversed(steps) if id(one[0]) in around or id(one[0]) in wanted]
+    return found
+
+
+def _around(root: Node, wanted: set[int]) -> set[int]:
+    """The lists and mappings in which these nodes stand, however deep."""
+    above: dict[int, list[int]] = {id(root): []}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        for _, child in _steps(node):
+            known = id(child) in above
+            if not isinstance(child, ScalarNode) or id(child) in wanted:
+                above.setdefault(id(child), []).append(id(node))
+                if not known:
+                    waiting.append(child)
+    around: set[int] = set()
+    rising = [one for one in wanted if one in above]
+    while rising:
+        for one in above[rising.pop()]:
+            if one not in around:
+                around.add(one)
+                rising.append(one)
+    return around
+
+
+def _steps(node: Node) -> Iterable[tuple[Hashable, Node]]:
+    if isinstance(node, MappingNode):
+        return ((key.value, item) for key, item in node.value if isinstance(key, ScalarNode))
+    return enumerate(node.value) if isinstance(node, SequenceNode) else ()
+
+
+def _path(place: tuple[Any, ...]) -> tuple[Hashable, ...]:
+    steps: list[Hashable] = []
+    while place:
+        place, step = place
+        steps.append(step)
+    return tuple(reversed(steps))
 
 
 class _Refused(Exception):
@@ -352,7 +415,7 @@ class _Builder:
         self._check_tag(node, ("map", "set"))
         result: dict[Any, Any] = {}
         merged: dict[Any, Any] = {}
-        again: dict[Any, None] = {}
+        again: dict[Any, list[int]] = {}
         for key_node, value_node in node.value:
             if key_node.value == "<<" and isinstance(key_node, ScalarNode) and key_node.tag == PLAIN:
                 self._merge(merged, value_node)
@@ -362,23 +425,28 @@ class _Builder:
                 self._complain(key_node, "a list or mapping as a key", "quote it")
                 continue
             if key in result:
-                again[key] = None
+                again[key] = []
             result[key] = self._leaf(value_node) if type(value_node) is ScalarNode else self.build(value_node)
-        for key in again:
-            self._doubled(node, key)
+        if again:
+            self._doubled(node, again)
         if merged:
             for key, value in merged.items():
                 result.setdefault(key, value)
         return result
 
-    def _doubled(self, node: Node, key: Any) -> None:
-        *before, last = [one.start_mark.line + 1 for one, _ in node.value if self.build(one) == key]
-        often = "twice" if len(before) == 1 else f"{len(before) + 1} times"
-        lines = f"lines {', '.join(map(str, before))} and {last}" if before[0] != last else f"line {last}"
-        message = f"given {often}, on {lines}: which one is meant cannot be known"
-        problem = Problem(self._path, last, str(key), message, "remove one")
-        self.problems.append(problem)
-        self.misread.append((node, problem, True))
+    def _doubled(self, node: Node, again: dict[Any, list[int]]) -> None:
+        problems, misread = len(self.problems), len(self.misread)
+        for one, _ in node.value:
+            if isinstance(one, ScalarNode) and (lines := again.get(self._leaf(one))) is not None:
+                lines.append(one.start_mark.line + 1)
+        del self.problems[problems:], self.misread[misread:]  # its keys have been read before
+        for key, (*before, last) in again.items():
+            often = "twice" if len(before) == 1 else f"{len(before) + 1} times"
+            lines = f"lines {', '.join(map(str, before))} and {last}" if before[0] != last else f"line {last}"
+            message = f"given {often}, on {lines}: which one is meant cannot be known"
+            problem = Problem(self._path, last, str(key), message, "remove one")
+            self.problems.append(problem)
+            self.misread.append((node, problem, True))
 
     def _merge(self, into: dict[Any, Any], node: Node) -> None:
         parts = node.value if isinstance(node, SequenceNode) else [node]
@@ -443,8 +511,8 @@ def load_json(text: str | bytes) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise KeyTwice(next(name for name in names if names.count(name) > 1))
+        often = Counter(name for name, _ in pairs)
+        raise KeyTwice(next(name for name, times in often.items() if times > 1))
     return found
 
 

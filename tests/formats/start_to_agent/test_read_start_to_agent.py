@@ -139,6 +139,12 @@ def test_an_assertion_of_the_wrong_type_is_an_error_of_its_case(expected, words)
     assert suite.cases[0].problems[0].line == 5
 
 
+def test_a_key_given_twice_in_what_two_cases_share_is_an_error_of_both():
+    text = "test_cases:\n- {name: a, input: i, expected: &e {should_contain: [x], should_contain: [y]}}\n- {name: b, input: i, expected: *e}\n- {name: c, input: i}\n"
+    suite = read(read_start_to_agent, text)
+    assert [bool(case.problems) for case in suite.cases] == [True, True, False] and not suite.problems
+
+
 def test_names_repeat_and_unnamed_cases_keep_their_id_while_assertions_change():
     text = "test_cases:\n  - {name: a, input: x}\n  - {name: a, input: y}\n  - {input: z, expected: {escalated: true}}\n"
     ids = [c.case_id for c in read(read_start_to_agent, text).cases]
