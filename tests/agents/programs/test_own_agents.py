@@ -72,6 +72,35 @@ def maybe(message, session=None):
 async def calls(message):
     yield events.ToolCall("1", "look", {})
 
+def traced(function):
+    return lambda message: function(message)
+
+@traced
+def decorated(message):
+    yield "Hel"
+    yield events.ToolCall("1", "look", {})
+    yield "lo"
+
+def told(message):
+    yield "Hel"
+    yield "lo"
+    return {"escalated": True}
+
+def whole(message):
+    yield events.Message("Hello")
+
+def in_parts_and_whole(message):
+    yield "Hel"
+    yield "lo "
+    yield events.Message("Hello")
+
+def of_two(message):
+    yield "Let me "
+    yield "look."
+    yield events.Message("Hello")
+    yield events.Message("from a friend", "sub")
+    yield "Bye"
+
 def bad(message):
     raise ValueError("no such\\ncustomer")
 
@@ -275,6 +304,30 @@ async def test_a_generator_that_gives_nothing_has_not_answered(folder: Path) -> 
         with pytest.raises(AgentError, match=rf"bot\.py:{function} gave nothing"):
             await talk(agent("python", folder, function=f"bot.py:{function}"), "x")
     assert (await talk(agent("python", folder, function="bot.py:calls"), "x"))[1][0].text == ""
+
+
+async def test_a_function_that_returns_a_generator_answers_piece_by_piece(folder: Path) -> None:
+    """Any decorator makes one of a generator: a list of its pieces was judged, in which no word was found that is
+    split over two, and its calls counted for nothing."""
+    found, replies = await talk(agent("python", folder, function="bot.py:decorated"), "x")
+    assert replies[0].text == "Hello" and of(found, ToolCall)[0].name == "look"
+
+
+async def test_what_a_generator_returns_is_not_dropped_in_silence(folder: Path) -> None:
+    """`escalated: false` passed."""
+    with pytest.raises(AgentError, match=r"bot\.py:told: is a generator, and returns a dict") as failed:
+        await talk(agent("python", folder, function="bot.py:told"), "x")
+    assert failed.value.answer == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [("whole", "Hello"), ("in_parts_and_whole", "Hello"), ("of_two", "Let me look.\n\nHello\n\nBye")],
+)
+async def test_messages_of_a_generators_own_are_its_answer(folder: Path, function: str, text: str) -> None:
+    """They stood in the transcript, and what must not be said was looked for in nothing."""
+    _, replies = await talk(agent("python", folder, function=f"bot.py:{function}"), "x")
+    assert replies[0].text == text
 
 
 async def test_command(tmp_path: Path) -> None:

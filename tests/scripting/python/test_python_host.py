@@ -13,7 +13,7 @@ import pytest
 
 from tests.support import ROOT
 from tui_eval.events import Finished, TextDelta, ToolCall
-from tui_eval.scripting.python.python_host import PythonHost, ScriptError, ScriptTimeout, printed
+from tui_eval.scripting.python.python_host import CallResult, PythonHost, ScriptError, ScriptTimeout, printed
 from tui_eval.scripting.script_process import calls_in_words
 
 Write = Callable[..., Path]
@@ -172,6 +172,10 @@ async def test_generators_stream_events(host: PythonHost, script: Write) -> None
         "    yield Finished(Reply(1, 'hello there'))\n"
         "def plain(): yield from ['a', 'b']\n"
         "def text(): return 'all'\n"
+        "def wrapped(): return plain()\n"
+        "def returns():\n"
+        "    yield 'a'\n"
+        "    return {'escalated': True}\n"
         "def bad(): yield 3\n"
     )
     kept: list[str] = []
@@ -182,7 +186,10 @@ async def test_generators_stream_events(host: PythonHost, script: Write) -> None
     assert isinstance(events[3], Finished) and events[3].reply.text == "hello there"
     assert kept == ["p\n"]
     assert [e async for e in host.stream(file, "plain")] == [TextDelta("a"), TextDelta("b")]
-    assert [e async for e in host.stream(file, "text")] == [TextDelta("all")]
+    assert [e async for e in host.stream(file, "text")] == [CallResult("all")]
+    assert [e async for e in host.stream(file, "wrapped")] == [TextDelta("a"), TextDelta("b")]
+    with pytest.raises(ScriptError, match=r"^is a generator, and returns a dict, which nobody would read"):
+        _ = [e async for e in host.stream(file, "returns")]
     with pytest.raises(ScriptError, match=r"a value of type int"):
         _ = [e async for e in host.stream(file, "bad")]
     assert (await host.call(file, "plain")).value == ["a", "b"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any, Literal
 
 import msgspec
@@ -39,7 +40,7 @@ from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, HandOff, Message, TextDelta, ToolCall, UsageReport
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Reply, Usage
-from tui_eval.scripting.python.python_host import Description, Lease, PythonHost, ScriptError
+from tui_eval.scripting.python.python_host import CallResult, Description, Lease, PythonHost, ScriptError
 
 SessionWay = Literal["", "second", "by name"]
 """How a function gets the session: not at all, after the message, or by keyword alone."""
@@ -112,7 +113,7 @@ class PythonAgent(Agent):
         streams = described.is_async_gen or described.is_generator
         way = _session_way(described)
         self.takes_whole_conversation = not way and not streams and not self.promptfoo
-        return PythonSession(self, context, lease, streams, way)
+        return PythonSession(self, context, lease, way)
 
     async def close(self) -> None:
         """Kill the function's processes."""
@@ -127,41 +128,50 @@ class PythonSession(RememberingSession):
         agent: PythonAgent,
         context: SessionContext,
         lease: Lease,
-        streams: bool,
         session_way: SessionWay,
     ) -> None:
         super().__init__()
         self.agent = agent
         self.context = context
         self.lease = lease
-        self.streams = streams
         self.session_way: SessionWay = session_way
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Call the function for one turn, or for the whole conversation."""
         began = time.monotonic()
         agent = self.agent
+        given = self._arguments(request), self._keywords(request)
+        said = _Streamed()
+        result: CallResult | None = None
         try:
-            if self.streams and not agent.promptfoo:
-                async for event in self._streamed(request, began):
-                    yield event
-                return
-            given = self._arguments(request), self._keywords(request)
-            result = await agent.host.call(agent.file, agent.function, *given, lease=self.lease)
+            if agent.promptfoo:
+                result = await agent.host.call(agent.file, agent.function, *given, lease=self.lease)
+            else:
+                stream = agent.host.stream(agent.file, agent.function, *given, lease=self.lease)
+                async with aclosing(stream):  # type: ignore[type-var]
+                    async for part in stream:
+                        if isinstance(part, CallResult):
+                            result = part
+                        elif said.take(part):
+                            yield part
         except ScriptError as error:
             raise AgentError(
                 f"{agent.shown}: {one_line(str(error))}",
+                answer=said.text,
                 code=error.code,
                 said=fact_first(str(error)),
                 traceback=error.traceback,
             ) from None
-        if agent.promptfoo:
+        events: list[Event] = []
+        if result is None:
+            reply = said.reply(request.turn, agent.shown)
+        elif agent.promptfoo:
             events, reply = read_response(result.value, request.turn)
         else:
             events, reply = self._read(result.value, request, pair=result.is_tuple)
         for event in events:
             yield event
-        if reply.latency_ms is None:
+        if result is None or reply.latency_ms is None:
             reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
         self.remember(request, reply)
         yield Finished(reply)
@@ -225,52 +235,68 @@ class PythonSession(RememberingSession):
         except AgentError as error:
             raise AgentError(f"{shown}: {error}", answer=error.answer, like=error) from None
 
-    async def _streamed(self, request: Request, began: float) -> AsyncIterator[Event]:
-        agent = self.agent
-        parts: list[str] = []
-        reply: Reply | None = None
-        usage: Usage | None = None
-        cost: float | None = None
-        acted = False
-        given = self._arguments(request), self._keywords(request)
-        stream = agent.host.stream(agent.file, agent.function, *given, lease=self.lease)
-        try:
-            async for event in stream:
-                if isinstance(event, Finished):
-                    reply = event.reply
-                    continue
-                if isinstance(event, TextDelta) and not event.agent:
-                    parts.append(event.text)
-                elif isinstance(event, UsageReport):
-                    usage, cost = event.usage, event.cost
-                acted = acted or isinstance(event, ToolCall | HandOff | Message)
-                acted = acted or (isinstance(event, TextDelta) and bool(event.text))  # an empty piece is none
-                yield event
-        except ScriptError as error:
+
+class _Streamed:
+    """What a generator gave. Its own text is what it gave piece by piece, and messages of its own (`Message` without an
+    agent), each of which stands for itself; one that is the pieces before it once more adds nothing."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._pieces: list[str] = []
+        self._reply: Reply | None = None
+        self._usage: Usage | None = None
+        self._cost: float | None = None
+        self._acted = False
+
+    def take(self, event: Event) -> bool:
+        """One event; whether it is passed on."""
+        if isinstance(event, Finished):
+            self._reply = event.reply
+            return False
+        if isinstance(event, TextDelta) and not event.agent:
+            self._pieces.append(event.text)
+        elif isinstance(event, Message) and not event.agent:
+            self._texts += [*self._before(event.text), event.text]
+            self._pieces = []
+        elif isinstance(event, UsageReport):
+            self._usage, self._cost = event.usage, event.cost
+        self._acted = self._acted or isinstance(event, ToolCall | HandOff | Message)
+        self._acted = self._acted or (
+            isinstance(event, TextDelta) and bool(event.text)
+        )  # an empty piece is none
+        return True
+
+    def _before(self, message: str) -> list[str]:
+        """The pieces before a message, where they are not the same."""
+        before = "".join(self._pieces)
+        return [before] if before.strip() not in ("", message.strip()) else []
+
+    @property
+    def text(self) -> str:
+        """Its own text so far."""
+        if not self._texts:
+            return "".join(self._pieces)
+        return "\n\n".join([*self._texts, *self._before(self._texts[-1])])
+
+    def reply(self, turn: int, who: str) -> Reply:
+        """What it comes to.
+
+        Raises:
+            AgentError: it gave nothing.
+        """
+        reply = self._reply
+        if reply is None and not self._acted:
             raise AgentError(
-                f"{agent.shown}: {one_line(str(error))}",
-                answer="".join(parts),
-                code=error.code,
-                said=fact_first(str(error)),
-                traceback=error.traceback,
-            ) from None
-        finally:
-            await stream.aclose()  # type: ignore[attr-defined]
-        if reply is None and not acted:
-            raise AgentError(
-                f"{agent.shown} gave nothing: neither text nor a call of a tool",
+                f"{who} gave nothing: neither text nor a call of a tool",
                 code="empty-answer",
                 said="gave nothing",
             )
-        if reply is None:
-            reply = Reply(turn=request.turn, text="".join(parts))
-        reply.turn = request.turn
-        reply.text = reply.text or "".join(parts)
-        reply.usage = reply.usage or usage or usage_from(reply.metadata or {})
-        reply.cost = reply.cost if reply.cost is not None else cost
-        reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
-        self.remember(request, reply)
-        yield Finished(reply)
+        reply = reply or Reply(turn=turn)
+        reply.turn = turn
+        reply.text = reply.text or self.text
+        reply.usage = reply.usage or self._usage or usage_from(reply.metadata or {})
+        reply.cost = reply.cost if reply.cost is not None else self._cost
+        return reply
 
 
 _KINDS = {str: "text", dict: "a mapping", list: "a list", bool: "a boolean", type(None): "None"}

@@ -79,10 +79,9 @@ class PythonHost(ScriptHost):
         *,
         timeout: float | None = None,
         lease: Lease | None = None,
-    ) -> AsyncIterator[Event]:
-        """Call a generator, sync or async, and yield its events as they come; text is a `TextDelta`.
-
-        A function that is no generator yields what it returns. `timeout` is for the whole of it.
+    ) -> AsyncIterator[Event | CallResult]:
+        """Call a function and yield the events of the generator, sync or async, that it is, or returns, as they come;
+        text is a `TextDelta`. What one returns that makes none is the last that comes. `timeout` is for the whole of it.
 
         Raises:
             ScriptError: as `call`, or it yielded something that is neither text nor an event.
@@ -92,9 +91,12 @@ class PythonHost(ScriptHost):
         answers = self._answers(asked, timeout, lease)
         async with aclosing(answers):
             async for answer in answers:
-                if answer["kind"] != "item" and result_of(answer).value is None:
+                if answer["kind"] != "item":
+                    result = result_of(answer)
+                    if not answer.get("streamed"):
+                        yield result
                     return
-                yield _event(answer, file, function)
+                yield _event(answer)
 
     async def describe(
         self, file: Path, function: str, *, timeout: float | None = 60, lease: Lease | None = None
@@ -115,7 +117,7 @@ class PythonHost(ScriptHost):
         raise AssertionError("a call has an answer")
 
 
-def _event(answer: dict[str, Any], file: Path, function: str) -> Event:
+def _event(answer: dict[str, Any]) -> Event:
     value = answer["value"]
     if isinstance(value, str):
         return TextDelta(value)

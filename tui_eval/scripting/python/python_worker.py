@@ -31,7 +31,7 @@ from typing import Any
 if sys.flags.safe_path:  # PYTHONSAFEPATH: the script's own folder is left out
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from python_worker_answers import description, encode, kind_of, told, traceback_of
+from python_worker_answers import Refused, description, encode, kind_of, told, traceback_of
 from python_worker_memory import MemoryWatch, limit_from_environment, limit_own, make_room, tells_of_memory
 from python_worker_modules import Modules
 from python_worker_printing import Descriptors, Printed, Stdout, current
@@ -162,20 +162,28 @@ class PythonWorker:
             if inspect.isawaitable(value) or inspect.isasyncgen(value):
                 self._loop.call_soon_threadsafe(self._begin_task, identity, value, streaming, context.copy())
                 return
-            if inspect.isgenerator(value):
+            pieces = inspect.isgenerator(value)
+            if pieces:
                 value = self._drain(identity, value, streaming)
-            self._end(identity, {"kind": "result", "value": value})
+            self._end(identity, {"kind": "result", "value": value, "streamed": pieces and streaming})
         except BaseException as error:  # SystemExit and the like end a call, not the process
             self._fail(identity, error)
 
     def _drain(self, identity: int, generator: Any, streaming: bool) -> Any:
         if not streaming:
             return list(generator)
-        for item in generator:
-            if identity in self._left:
-                generator.close()
-                break
+        while identity not in self._left:
+            try:
+                item = next(generator)
+            except StopIteration as ended:
+                if ended.value is not None:
+                    raise Refused(
+                        f"is a generator, and returns a {type(ended.value).__name__}, which nobody would read: "
+                        "yield text, and metadata as Finished(Reply(turn=1, metadata=…))"
+                    ) from None
+                return None
             self._item(identity, item)
+        generator.close()
         return None
 
     def _begin_task(self, identity: int, value: Any, streaming: bool, context: contextvars.Context) -> None:
@@ -184,6 +192,7 @@ class PythonWorker:
 
     async def _await(self, identity: int, value: Any, streaming: bool) -> None:
         try:
+            streamed = streaming and inspect.isasyncgen(value)
             if inspect.isasyncgen(value):
                 items = []
                 async for item in value:
@@ -197,7 +206,7 @@ class PythonWorker:
                 if inspect.isasyncgen(result):
                     await self._await(identity, result, streaming)
                     return
-            self._end(identity, {"kind": "result", "value": result})
+            self._end(identity, {"kind": "result", "value": result, "streamed": streamed})
         except BaseException as error:  # also CancelledError: the host waits to hear of the end
             self._fail(identity, error)
         finally:
