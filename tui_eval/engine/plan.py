@@ -303,14 +303,14 @@ def _job(
     rule = rule_for(config, case.suite)
     attempts, required = _attempts(case, rule.attempts if rule else None, config, request)
     limit = request.timeout or (spec.timeout if spec else None) or (rule.timeout if rule else None)
-    for_all = format_of(case.format).timeout_covers_all
-    deadline_all = case.timeout if for_all else None
-    if not for_all:
-        limit = limit or case.timeout
     compat: Compat = request.compat or (rule.compat if rule and rule.compat else "documented")
+    form = format_of(case.format)
+    deadline_all = form.time_for_all(case, compat == "reference") if form.timeout_covers_all else None
+    if not form.timeout_covers_all:
+        limit = limit or case.timeout
     database = case.database or (rule.database if rule else None) or _only(config.databases)
     if spec is not None:
-        spec = format_of(case.format).prepared(spec, case, database, config)
+        spec = form.prepared(spec, case, database, config)
     return Job(
         held=case,
         agent=spec.name if spec else (case.agent or "?"),

@@ -371,6 +371,11 @@ class Format:
 
     timeout_covers_all: bool = False
     """Whether a case's `timeout` is for all its attempts together, not for each."""
+
+    def time_for_all(self, case: Case, reference: bool) -> float | None:
+        """The seconds of a case whose `timeout` is for all its attempts; None: they have no limit."""
+        return case.timeout
+
     network_is_agent: bool = False
     """Whether the agent that a case names is a network on the server that is asked."""
     asks_as_written: bool = False

@@ -227,7 +227,12 @@ async def test_a_failing_model_is_an_error(name: str, server: NeuroSanServer, it
         (b'{"error": "Request timeout"}', "Request timeout"),
         (b"{}\n", "the agent gave no answer"),
         (b"{nope\n", "a line that is not JSON: {nope"),
-        (b"[1]\n", "which is no message"),
+        (b"[1]\n", "the server sent [1], which is no message"),
+        (b"null\n", "the server sent null, which is no message"),
+        (b'{"response": null}\n', 'the server sent {"response":null}, which is no message'),
+        (b'{"response": null, "error": "busy"}\n', "busy"),
+        (b'{"response": []}\n', 'the server sent {"response":[]}, which is no message'),
+        (b'{"response": {"type": ["AI"]}}\n', 'of the unknown type ["AI"]'),
         (b"", "the agent gave no answer"),
         (
             b'{"response": {"type": "AGENT_PROGRESS", "text": "Agent/tool /echo was unreachable. Not including it"}}\n'
@@ -238,7 +243,7 @@ async def test_a_failing_model_is_an_error(name: str, server: NeuroSanServer, it
 )
 async def test_error_lines(raw: bytes, message: str, server: NeuroSanServer, it: Agent) -> None:
     server.plan.append(Planned(raw=raw))
-    with pytest.raises(AgentError, match=message.replace("{", r"\{")):
+    with pytest.raises(AgentError, match=message.replace("{", r"\{").replace("[", r"\[")):
         await talk(it, "x", network="n")
 
 

@@ -14,6 +14,7 @@ from tests.support.examples import examples
 from tests.support.suite_files import messages, read, structures
 from tui_eval.case_names import full_name, which_tests
 from tui_eval.formats.neuro_san import read_neuro_san
+from tui_eval.formats.neuro_san.neuro_san_format import NEURO_SAN
 from tui_eval.suites import identity
 
 VECTORS = TESTS / "vectors" / "neurosan_ratio.jsonl"
@@ -217,6 +218,17 @@ def test_notes():
     suite = case_of("{ text = x, failure_patterns = [y] }", rest="timeout_in_seconds = -1")
     assert [p.level for p in suite.cases[0].problems] == ["note", "note"]
     assert suite.cases[0].timeout is None
+    (case,) = case_of(rest='connections = ["http", "direct", "http"]').cases[:1]
+    assert [(p.level, p.key) for p in case.problems] == [("note", "connections")]
+    assert case.problems[0].message == "names http 2 times: it is asked once"
+
+
+def test_a_time_before_the_beginning_is_over_under_reference_and_no_limit_else():
+    """neuro-san 0.7.15 lets no sample of it pass; 0.6.98, and the documentation, know no such limit."""
+    (case,) = case_of(rest="timeout_in_seconds = -0.5").cases
+    assert NEURO_SAN.time_for_all(case, True) == 0 and NEURO_SAN.time_for_all(case, False) is None
+    (case,) = case_of(rest="timeout_in_seconds = 5").cases
+    assert NEURO_SAN.time_for_all(case, True) == NEURO_SAN.time_for_all(case, False) == 5
 
 
 def test_problems_in_an_included_file_name_it(tmp_path):

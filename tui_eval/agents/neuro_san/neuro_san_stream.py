@@ -11,7 +11,7 @@ from typing import Any
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import fact_first, told_by_client
-from tui_eval.agents.loose_json import decode, one_line, text_of
+from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.events import (
     Event,
     HandOff,
@@ -180,21 +180,20 @@ class NeuroSanStream:
             AgentError: a message of a type that the protocol does not have.
         """
         if not isinstance(line, dict):
-            raise AgentError(
-                f"the server sent {one_line(text_of(line), 100)}, which is no message",
-                code="unreadable",
-                said=f"no message: {one_line(text_of(line), 100)}",
-            )
+            raise _no_message(line)
         if line.get("error") is not None:
             self.errors.append(one_line(text_of(line["error"])))
         message = line.get("response")
-        if not isinstance(message, dict):
+        if message is None and ("response" not in line or self.errors):
             return []
+        if not isinstance(message, dict):
+            raise _no_message(line)
         kind = message.get("type")
         outer = line.get("type") if self.reference else None
         if kind is None and outer is None:
             return []
         kind = TYPES.get(kind, kind) if isinstance(kind, int) else kind
+        kind = kind if isinstance(kind, str) or kind is None else text_of(kind)
         counts = (TYPES.get(outer) if isinstance(outer, int) else None) if outer is not None else kind
         if kind not in _NAMES and outer is None:
             raise AgentError(
@@ -324,6 +323,14 @@ class NeuroSanStream:
 
     def _id(self, callee: str) -> str:
         return f"{self.turn}:{callee}"
+
+
+def _no_message(line: Any) -> AgentError:
+    """For a line that is JSON and nothing of the protocol's."""
+    said = one_line(encode(line).decode("utf-8", "replace"), 100)
+    return AgentError(
+        f"the server sent {said}, which is no message", code="unreadable", said=f"no message: {said}"
+    )
 
 
 def _object(value: Any, name: str) -> dict[str, Any] | None:

@@ -235,17 +235,20 @@ def _settings(reading: Reading, root: dict[str, Any], case: Case) -> None:
         case.request_metadata = metadata
     elif metadata is not None:
         reading.error(("metadata",), f"must be a dictionary, not {kind(metadata)}")
-    case.timeout = _timeout(reading, root.get("timeout_in_seconds"), ("timeout_in_seconds",))
+    limit = root.get("timeout_in_seconds")
+    case.timeout = _timeout(reading, limit, ("timeout_in_seconds",), "compat: reference ends it at once")
+    if case.timeout is None and isinstance(limit, int | float) and limit < 0:
+        case.options["timeout_in_seconds"] = limit
 
 
-def _timeout(reading: Reading, value: Any, at: At) -> float | None:
+def _timeout(reading: Reading, value: Any, at: At, below: str = "") -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         reading.error(at, f"must be a number of seconds, not {kind(value)}")
         return None
     if value < 0:
-        reading.note(at, "is negative: there is no limit")
+        reading.note(at, "is negative: there is no limit", below)
         return None
     try:
         return float(value)
@@ -269,6 +272,11 @@ def _connections(reading: Reading, value: Any) -> list[str]:
         cure = f"did you mean {slip!r}?" if slip else f"known: {', '.join(CONNECTIONS)}"
         reading.error(at, f"unknown connection {shown(item)}", cure)
         return []
+    for item in dict.fromkeys(found):
+        if (times := found.count(item)) > 1:
+            reading.note(
+                at, f"names {item} {times} times: it is asked once", "success_ratio asks more than once"
+            )
     return list(dict.fromkeys(found))
 
 
