@@ -6,20 +6,23 @@ Who goes on with such a run takes them from the suite again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tui_eval.case_names import without_number
 from tui_eval.engine.plan import Job
-from tui_eval.formats import format_of
+from tui_eval.formats import format_of, reading
 from tui_eval.guard.masker import Masker
 from tui_eval.guard.secrets import MASK
-from tui_eval.model import Case
+from tui_eval.model import Case, Problem, Suite
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.planned_cases import held
 from tui_eval.store.schema import StoredCase
+
+if TYPE_CHECKING:
+    from tui_eval.engine.run_context import RunContext
 
 _AT_ONCE = 256
 """Cases that are looked through together."""
@@ -110,25 +113,64 @@ def _without_number(case_id: str) -> str:
     return without_number(case_id) if MASK in case_id else case_id
 
 
-def is_masked(case: Case) -> bool:
+def _is_masked(case: Case) -> bool:
     """Whether something is masked in a case, apart from its id and what lists call it, which never hold a secret."""
     return MASK.encode() in encode_json(msgspec.structs.replace(case, case_id="", variant="", prompt=None))
 
 
-def restored(case: Case, today: Case, masker: Masker) -> Case:
+def _restored(case: Case, today: Case, masker: Masker) -> Case:
     """A recorded case with what is masked in it taken from the case as it is today, where that is the same otherwise."""
     now = msgspec.json.decode(encode_json(today))
     hidden = msgspec.json.decode(encode_json(KeptCases(masker).kept(today)))
-    found = _with_secrets(msgspec.json.decode(encode_json(case)), hidden, now)
+    found = _restored_value(msgspec.json.decode(encode_json(case)), hidden, now)
     return msgspec.convert(found, Case)
 
 
-def _with_secrets(recorded: Any, hidden: Any, now: Any) -> Any:
+def _restored_value(recorded: Any, hidden: Any, now: Any) -> Any:
     if isinstance(recorded, str):
         return now if MASK in recorded and recorded == hidden else recorded
     if isinstance(recorded, dict) and isinstance(hidden, dict) and isinstance(now, dict):
-        return {key: _with_secrets(value, hidden.get(key), now.get(key)) for key, value in recorded.items()}
+        return {key: _restored_value(value, hidden.get(key), now.get(key)) for key, value in recorded.items()}
     lists = isinstance(recorded, list) and isinstance(hidden, list) and isinstance(now, list)
     if lists and len(recorded) == len(hidden) == len(now):
-        return [_with_secrets(*three) for three in zip(recorded, hidden, now, strict=True)]
+        return [_restored_value(*three) for three in zip(recorded, hidden, now, strict=True)]
     return recorded
+
+
+def with_secrets(
+    cases: dict[int, Case], rows: Iterable[StoredCase], loaded: Mapping[str, Suite], environment: RunContext
+) -> dict[int, Case]:
+    """The recorded cases with the secrets in them, which are not recorded, from today's suites. One that cannot be had
+    whole is an error: asked and judged with the mask it would be another case, which may pass."""
+    wanted = {ref: case for ref, case in cases.items() if _is_masked(case)}
+    if not wanted:
+        return cases
+    suites = {path: loaded[path] for path in {case.suite for case in wanted.values()} if path in loaded}
+    config, trust, masker = environment.config, environment.trust, environment.masker
+    for case in wanted.values():
+        if case.suite not in suites:
+            suites[case.suite] = reading.load(config.root / case.suite, config, trust)
+    ids = {case.case_id for case in wanted.values()}
+    in_an_id = any(MASK in one for one in ids)
+    of_suites = reading.all_cases(suites.values()) if in_an_id else reading.with_ids(suites.values(), ids)
+    today = of_today((row for row in rows if row.suite in suites), of_suites)
+    whole = {
+        ref: _whole(case, today.get((case.case_id, case.content_hash)), masker)
+        for ref, case in wanted.items()
+    }
+    return {**cases, **whole}
+
+
+def _whole(case: Case, now: Case | None, masker: Masker) -> Case:
+    """A recorded case with its secrets, from what it is today; else with the problem that it lacks them."""
+    if now is not None:
+        found = _restored(case, now, masker)
+        if not _is_masked(found) or _is_masked(now):  # it may be the case's own text
+            return found
+        if now.content_hash == case.content_hash:
+            return now
+    problem = Problem(
+        case.suite, case.line, case.name, "a secret in it is in no record, and the suite does not have it as it was",
+        "run the case anew",
+    )  # fmt: skip
+    return msgspec.structs.replace(case, problems=[*case.problems, problem])

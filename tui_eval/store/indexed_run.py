@@ -51,100 +51,153 @@ def rows_of(
 ) -> tuple[tuple[Any, ...], list[tuple[Any, ...]], bytes]:
     """A run's row without when it was written, those of its results, and the marks of its cases; `together` is
     what its cases have come to with the runs that it adds to. `beside` takes each case."""
-    counts = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
-    cases = total = cached = cost_of = cases_failed = cases_errors = 0
-    judges = RunSums()
-    cost: float | None = None
-    saved: float | None = None
-    tokens: list[int | None] = []
-    took: list[float] = []
-    asked: str = _asked(info)
-    judged_by = compat_of(info)
-    # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
-    part = bool(info.linked_to or info.stepped)
-    judged_here = bool(info.linked_to) and os.path.isfile(store.folder_of(str(info.linked_to)) / DATABASE)
-    open_cases: set[str] = set()
-    case_ids: set[str] = set()
-    named: list[StoredCase] = []
-    of_one_name = True
-    results: list[tuple[Any, ...]] = []
+    rows = _Rows(store, info, together)
     for case, attempts in reader.by_case():
-        cases += 1
-        case_ids.add(case.case_id)
-        if not named or case.name == named[0].name:
-            named = [*named, case][: _NAMED + 1]
+        own = summarise(case, attempts)
+        if beside is not None:
+            beside(case, attempts, own)
+        rows.add(case, attempts, own)
+    results = rows.results()
+    run, marks = rows.run(reader, results)
+    return run, results, marks
+
+
+class _Rows:
+    """A run's row and those of its results, while its cases are gone through."""
+
+    def __init__(
+        self, store: Store, info: RunInfo, together: Mapping[Column, Mapping[str, CaseSummary]]
+    ) -> None:
+        self._info, self._together = info, together
+        self._asked: str = _asked(info)
+        self._judged_by = compat_of(info)
+        # A part of a run, or a step, in which nothing was judged changes nothing of what there was.
+        self._is_part = bool(info.linked_to or info.stepped)
+        self._judged_here = bool(info.linked_to) and os.path.isfile(
+            store.folder_of(str(info.linked_to)) / DATABASE
+        )
+        self._outcomes = {"passed": 0, "failed": 0, "error": 0, "cancelled": 0}
+        """How many attempts ended so."""
+        self._cases = self._attempts = self._cached = self._failed = self._errors = 0
+        self._costs = 0
+        """How many attempts have a cost."""
+        self._cost: float | None = None
+        self._saved: float | None = None
+        self._tokens: list[int | None] = []
+        self._took: list[float] = []
+        """Milliseconds of each answer that was judged."""
+        self._judges = RunSums()
+        self._open: set[str] = set()
+        """The cases of which not enough has ended."""
+        self._ids: set[str] = set()
+        self._named: list[StoredCase] = []
+        self._of_one_name = True
+        self._results: list[tuple[Any, ...]] = []
+
+    def add(self, case: StoredCase, attempts: Sequence[AttemptRow], own: CaseSummary) -> None:
+        """One case more, with what its attempts in this run have come to."""
+        self._cases += 1
+        self._ids.add(case.case_id)
+        if not self._named or case.name == self._named[0].name:
+            self._named = [*self._named, case][: _NAMED + 1]
         else:
-            of_one_name = False
-        total += len(attempts)
-        finished = 0.0
+            self._of_one_name = False
+        finished, answers = self._add_attempts(attempts)
+        self._failed += own.outcome == "failed"
+        self._errors += own.outcome == "error"
+        self._cached += own.cached
+        self._judges.add_judges(own)
+        if own.saved is not None:
+            self._saved = figures.total_amount([self._saved, own.saved], "cost saved")
+        now = own
+        if self._together:
+            now = self._together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
+        if own.outcome is None or now.outcome is None:  # nor of what it adds to, or judges, has enough ended
+            self._open.add(own.case_id)
+        elif self._says_something(own, attempts):
+            self._results.append(self._result(case, attempts, own, now, finished, answers))
+
+    def _add_attempts(self, attempts: Sequence[AttemptRow]) -> tuple[float, str]:
+        """Count the attempts of a case; when the last of them ended, and what tells its answers from others."""
+        self._attempts += len(attempts)
+        info, finished = self._info, 0.0
         answers: list[str] = []
         for row in attempts:
             if row.state != "done":
                 continue
             if row.started_at is not None:  # no two answers of one column began in the same millisecond
                 answers.append(f"{row.started_at:.3f}/{row.attempt}")
-            if row.outcome in counts:
-                counts[row.outcome] += 1
+            if row.outcome in self._outcomes:
+                self._outcomes[row.outcome] += 1
             # An answer judged again has the duration that it took, not that of the judging.
             end = (row.started_at or info.started_at) + (row.duration_ms or 0) / 1000
             finished = max(min(end, info.finished_at or end), finished)
             if row.cost is not None:
-                cost = figures.total_amount([cost, row.cost], "cost")
-                cost_of += 1
+                self._cost = figures.total_amount([self._cost, row.cost], "cost")
+                self._costs += 1
             if row.judges:  # the answer took its time and tokens where it was given
                 continue
-            tokens.append(figures.tokens(row.input_tokens, row.output_tokens))
+            self._tokens.append(figures.tokens(row.input_tokens, row.output_tokens))
             if row.duration_ms is not None and row.outcome in JUDGED:
-                took.append(row.duration_ms)
-        own = summarise(case, attempts)
-        if beside is not None:
-            beside(case, attempts, own)
-        cases_failed += own.outcome == "failed"
-        cases_errors += own.outcome == "error"
-        cached += own.cached
-        judges.add_judges(own)
-        if own.saved is not None:
-            saved = figures.total_amount([saved, own.saved], "cost saved")
-        now = own
-        if together:
-            now = together.get(Column(own.agent, own.model or ""), {}).get(own.case_id, own)
-        if own.outcome is None or now.outcome is None:  # nor of what it adds to, or judges, has enough ended
-            open_cases.add(own.case_id)
-            continue
-        if part and own.outcome in ("cancelled", "skipped"):
-            continue
-        if judged_here and all(row.judges and is_of_file(row.alike) for row in attempts):
-            continue  # the results file lacks what judging needs, and the run is here
+                self._took.append(row.duration_ms)
+        return finished, " ".join(answers)
+
+    def _says_something(self, own: CaseSummary, attempts: Sequence[AttemptRow]) -> bool:
+        """Whether what a case came to here is a result of it."""
+        if self._is_part and own.outcome in ("cancelled", "skipped"):
+            return False
+        # The results file lacks what judging needs, and the run is here.
+        return not (self._judged_here and all(row.judges and is_of_file(row.alike) for row in attempts))
+
+    def _result(
+        self,
+        case: StoredCase,
+        attempts: Sequence[AttemptRow],
+        own: CaseSummary,
+        now: CaseSummary,
+        finished: float,
+        answers: str,
+    ) -> tuple[Any, ...]:
+        """The row of a case's result; `now` is what it has come to with the runs that this one adds to."""
         # What an answer cost is in its own run; how long it took is said wherever it is judged.
         again = [row.judges for row in attempts if row.judges]
         judged = max(judges.rpartition("/")[0] for judges in again) if again else None
-        rules = now.compat or judged_by(own.suite)
-        results.append(
-            (
-                info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
-                finished, own.duration_ms, None if judged is not None else own.tokens, own.cost,
-                case.content_hash, now.message, own.attempts, asked,
-                now.cause, now.alike, now.cached, _judging(own, attempts), rules, now.unjudged, judged or "", " ".join(answers),
-            )
+        rules = now.compat or self._judged_by(own.suite)
+        return (
+            self._info.id, own.case_id, own.agent, own.model, now.outcome, now.passed, now.attempts,
+            finished, own.duration_ms, None if judged is not None else own.tokens, own.cost,
+            case.content_hash, now.message, own.attempts, self._asked,
+            now.cause, now.alike, now.cached, _judging(own, attempts), rules, now.unjudged, judged or "", answers,
         )  # fmt: skip
-    if asked == "own" and open_cases:
-        # A run that was ended before it had asked all columns of a case says nothing of which these are.
-        results = [(*row[:14], "again", *row[15:]) if row[1] in open_cases else row for row in results]
-    named = reader.listed(named) if of_one_name else []
-    suites = {case.suite for case in named}
-    digest, marks = _case_set(case_ids)
-    run = (
-        info.id, info.state, info.started_at, info.finished_at, what(info, cases, reader.folder), ", ".join(info.agents),
-        total, counts["passed"], counts["failed"], counts["error"], counts["cancelled"], cost,
-        info.linked_to, cached, saved, info.stepped, info.paused_for, " ".join(name for name, _ in merged_of(info.provenance)),
-        cost_of, len(tokens) - tokens.count(None), name_of_cases(named), suites.pop() if len(suites) == 1 else "", other_rules(info),
-        figures.total([judges.judge_tokens], "tokens of the judges"),
-        figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
-        figures.amount(judges.judge_saved, "cost saved"),
-        ahead_of(info), cases_failed, cases_errors, lacks_of(info), went_on_after(info), max((result[7] for result in results), default=0.0),
-        figures.total(tokens, "tokens"), sum(took) / len(took) if took else None, digest,
-    )  # fmt: skip
-    return run, results, marks
+
+    def results(self) -> list[tuple[Any, ...]]:
+        """The rows of the results."""
+        if self._asked == "own" and self._open:
+            # A run that was ended before it had asked all columns of a case says nothing of which these are.
+            return [(*row[:14], "again", *row[15:]) if row[1] in self._open else row for row in self._results]
+        return self._results
+
+    def run(self, reader: RunReader, results: Sequence[tuple[Any, ...]]) -> tuple[tuple[Any, ...], bytes]:
+        """The run's own row, and the marks of its cases."""
+        info, outcomes, judges, took = self._info, self._outcomes, self._judges, self._took
+        named = reader.listed(self._named) if self._of_one_name else []
+        suites = {case.suite for case in named}
+        digest, marks = _case_set(self._ids)
+        run = (
+            info.id, info.state, info.started_at, info.finished_at, what(info, self._cases, reader.folder), ", ".join(info.agents),
+            self._attempts, outcomes["passed"], outcomes["failed"], outcomes["error"], outcomes["cancelled"], self._cost,
+            info.linked_to, self._cached, self._saved, info.stepped, info.paused_for,
+            " ".join(name for name, _ in merged_of(info.provenance)),
+            self._costs, len(self._tokens) - self._tokens.count(None), name_of_cases(named),
+            suites.pop() if len(suites) == 1 else "", other_rules(info),
+            figures.total([judges.judge_tokens], "tokens of the judges"),
+            figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
+            figures.amount(judges.judge_saved, "cost saved"),
+            ahead_of(info), self._failed, self._errors, lacks_of(info), went_on_after(info),
+            max((result[7] for result in results), default=0.0),
+            figures.total(self._tokens, "tokens"), sum(took) / len(took) if took else None, digest,
+        )  # fmt: skip
+        return run, marks
 
 
 def _judging(own: CaseSummary, attempts: Sequence[AttemptRow]) -> float | None:

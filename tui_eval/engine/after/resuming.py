@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,7 +19,7 @@ from tui_eval.engine.after.row_comparison import recall
 from tui_eval.engine.attempt.continuing import place
 from tui_eval.engine.changed import changed_since
 from tui_eval.engine.fingerprints import Fingerprints
-from tui_eval.engine.kept_cases import is_masked, of_today, restored
+from tui_eval.engine.kept_cases import with_secrets
 from tui_eval.engine.places.chosen_place import check_place, check_sent, place_name
 from tui_eval.engine.plan import Job, plan, same_column
 from tui_eval.engine.prepare import kept_answers, typed_options
@@ -30,12 +32,11 @@ from tui_eval.engine.selection import LimitReached, NothingToRun, SelectionError
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
 from tui_eval.guard.figures import usd
-from tui_eval.guard.masker import Masker
 from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
-from tui_eval.model import Attempt, Case, Problem, Suite
+from tui_eval.model import Attempt, Case, Suite
 from tui_eval.store.clock_jumps import seen_ahead
 from tui_eval.store.missing_cases import is_only_named, unread_with
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command, run_command
@@ -73,39 +74,11 @@ def resume(
         raise StoreError(f"run {folder.name} is being executed by another process: it goes on already")
     _refuse(folder, overrides)
     bring_back(folder)
-    reader = RunReader(folder)
-    try:
-        info = reader.info()
-        rows = {row.id: row for row in reader.cases()}
-        attempts = reader.attempts()
-        open_attempts = [
-            row for row in attempts if row.state != "done" and not is_only_named(rows[row.case_ref])
-        ]
-        cases: dict[int, Case] = {ref: reader.case(ref) for ref in {row.case_ref for row in open_attempts}}
-    finally:
-        reader.close()
-    if not rows:
-        raise SelectionError(
-            f"run {info.id} ended before what it was to run was written down: nothing of it has run; start it anew "
-            f"with tui-eval run"
-        )
-    if not open_attempts:
-        if any(row.message == OPEN for row in attempts):
-            words = "has its answer; what compares columns is still to be judged"
-            raise NothingToRun(f"run {info.id}: every attempt {words}: tui-eval rescore {info.id}")
-        raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
+    record = _record_of(folder)
+    info, rows, attempts = record.info, record.rows, record.attempts
     trusted_then = request_of(info).trust and not overrides.trust
     request, this_time = _asked_for_now(info, overrides)
-    root = root_of(folder)
-    config = load([root], request.config_file, root=root)
-    check_limits(config)
-    its_own = any(
-        os.path.exists(config.root / suite) for suite in dict.fromkeys(row.suite for row in rows.values())
-    )
-    if config.file is None and not its_own:
-        raise SelectionError(
-            f"run {info.id}: {root} is not the project that it was started in: {_elsewhere(folder, info)}"
-        )
+    config = _config_of_today(record, request)
     spent = _spent_before(attempts, rows, info)
     _refuse_at_a_limit(folder, info, request, attempts, spent, cost_limit(request, config))
     check_vars(request)
@@ -113,74 +86,27 @@ def resume(
     trust = trust_for(config.root, request.trust, request.agreed)
     check_place(request, config, trust, typed=bool(overrides.on) and not overrides.on_recorded)
     read_now = _models_read(config, trust)
-    whole = msgspec.structs.replace(
-        request, shard=None, case_ids=None, select=[], filter_pattern=None, filter_metadata=[],
-        filter_first_n=None, failed_only=False, changed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
-        filter_providers=None, filter_failing=None, filter_failing_only=None, filter_errors_only=None,
-    )  # fmt: skip
     loaded = {
         path: reading.load(config.root / path, config, trust)
-        for path in {case.suite for case in cases.values() if format_of(case.format).needs_suite}
+        for path in {case.suite for case in record.cases.values() if format_of(case.format).needs_suite}
     }
     settings = {path: suite.settings for path, suite in loaded.items()}
     environment = RunContext(config, trust)
     environment.answers = kept_answers(config, trust, request)
-    cases = _with_secrets(cases, rows.values(), loaded, environment)
+    cases = with_secrets(record.cases, rows.values(), loaded, environment)
     environment.hooks = hooks = SuiteHooks(settings, config, trust, environment)
     hooks.begin(list(cases.values()))  # what they prepare is needed again
-    jobs: list[Job] = []
-    references: list[list[int]] = []
-    left: dict[int, list[AttemptRow]] = {}
-    for row in open_attempts:
-        left.setdefault(row.case_ref, []).append(row)
-    renamed: dict[int, str] = {}
-    for ref, case in cases.items():
-        row = rows[ref]
-        again = plan([case], config, whole, dict, settings, trust=trust)
-        model = read_now.get(row.model or "", row.model)
-        job = next((job for job in again if same_column(job, row.agent, model)), None)
-        if job is None or (job.spec is None and _was_there(row.agent, info)):
-            asked = f"{row.agent} with {row.model}" if row.model else row.agent
-            errors = [str(problem) for problem in config.problems if problem.level == "error"]
-            if said := next(
-                (one.problem for one in again if any(text in one.problem for text in errors)), ""
-            ):
-                raise SelectionError(f"run {info.id}: {asked} cannot be asked: {said}")
-            where = config.file or config.root / CONFIG_NAME
-            ways = "write it there again as it was"
-            if folder.parents[1].name != STATE:  # it may be another project's
-                ways += f", or {_elsewhere(folder, info)}"
-            raise SelectionError(
-                f"run {info.id}: its agent {asked} is not configured in {where} any more: {ways}"
-            )
-        if model != row.model and job.model:
-            renamed[ref] = job.model
-        for attempt in left[ref]:
-            own = msgspec.structs.replace(
-                job, attempts=1, first_attempt=attempt.attempt, of_attempts=row.attempts
-            )
-            jobs.append(own)
-            references.append([attempt.id])
+    jobs, references, renamed = _jobs_left(record, cases, request, settings, environment, read_now)
     check_given(overrides.agreed, jobs, config, trust)
     check_sent(request, jobs, environment, trust)
-    wanted: list[str] = []
     if this_time or trusted_then:
-        wanted = wants_of_jobs(jobs, config, trust, typed_judge=overrides.judge)
-    if wanted:
-        told = resume_command(
-            info.id if folder.name == info.id else folder,
-            {**info.options, "agreed": [*overrides.agreed, *wanted]},
-        )
-        raise SelectionError(
-            f"run {info.id} was started with {'--trust' if trusted_then else 'what was agreed to for that time'}, and "
-            f"would be without it: {'; '.join(wanted)}; go on with: {told}"
-        )
+        _refuse_without_trust(record, jobs, environment, overrides, trusted_then=trusted_then)
     if request.continue_from is not None:
         place(jobs, request.continue_from, Store(config.root))
     check_judge(request, environment, typed=overrides.judge)
     hooks.mark_failed(jobs)
     earlier = recall(environment, folder, jobs)
-    cut_off, note = _cut_off(info, open_attempts, known=_are_known(jobs, environment))
+    cut_off, note = _cut_off(info, record.left, known=_are_known(jobs, environment))
     environment.begin(_runs_again(info, attempts))
     changes = _changes(info, rows, attempts, jobs, loaded, config, trust)
     info.note = "; ".join(filter(None, (note, changes)))
@@ -196,6 +122,156 @@ def resume(
     active.note = info.note
     active.said_first += [line for line in (cut_off, changes) if line]
     return active
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What a run's folder has of it: its cases by their numbers (`cases`: those of attempts that are left), its attempts,
+    and those without a result that can be executed."""
+
+    folder: Path
+    info: RunInfo
+    rows: dict[int, StoredCase]
+    attempts: list[AttemptRow]
+    left: list[AttemptRow]
+    cases: dict[int, Case]
+
+
+def _record_of(folder: Path) -> _Record:
+    """Read what a run has left to execute.
+
+    Raises:
+        NothingToRun: every attempt has a result.
+        SelectionError: what was to be run is not in the record.
+    """
+    with closing(RunReader(folder)) as reader:
+        info = reader.info()
+        rows = {row.id: row for row in reader.cases()}
+        attempts = reader.attempts()
+        left = [row for row in attempts if row.state != "done" and not is_only_named(rows[row.case_ref])]
+        cases = {ref: reader.case(ref) for ref in {row.case_ref for row in left}}
+    if not rows:
+        raise SelectionError(
+            f"run {info.id} ended before what it was to run was written down: nothing of it has run; start it anew "
+            f"with tui-eval run"
+        )
+    if not left:
+        if any(row.message == OPEN for row in attempts):
+            words = "has its answer; what compares columns is still to be judged"
+            raise NothingToRun(f"run {info.id}: every attempt {words}: tui-eval rescore {info.id}")
+        raise NothingToRun(f"run {info.id} is complete: every attempt has a result")
+    return _Record(folder, info, rows, attempts, left, cases)
+
+
+def _config_of_today(record: _Record, request: RunRequest) -> Config:
+    """Today's configuration of the project that a run is of.
+
+    Raises:
+        SelectionError: the project is another one.
+        ConfigError: a limit in it cannot be read.
+    """
+    root = root_of(record.folder)
+    config = load([root], request.config_file, root=root)
+    check_limits(config)
+    suites = dict.fromkeys(row.suite for row in record.rows.values())
+    if config.file is None and not any(os.path.exists(config.root / suite) for suite in suites):
+        raise SelectionError(
+            f"run {record.info.id}: {root} is not the project that it was started in: "
+            f"{_elsewhere(record.folder, record.info)}"
+        )
+    return config
+
+
+class _JobsLeft(NamedTuple):
+    """The jobs that are left, the numbers of the attempts of each, and, by case, what a model is called by now that had
+    another name."""
+
+    jobs: list[Job]
+    references: list[list[int]]
+    renamed: dict[int, str]
+
+
+def _jobs_left(
+    record: _Record,
+    cases: Mapping[int, Case],
+    request: RunRequest,
+    settings: dict[str, dict[str, Any]],
+    environment: RunContext,
+    read_now: Mapping[str, str],
+) -> _JobsLeft:
+    """A job for each attempt that is left, asked of whom it was to be asked. `read_now`: as `_models_read` gives it.
+
+    Raises:
+        SelectionError: one of them cannot be asked any more.
+    """
+    config, trust = environment.config, environment.trust
+    whole = msgspec.structs.replace(
+        request, shard=None, case_ids=None, select=[], filter_pattern=None, filter_metadata=[],
+        filter_first_n=None, failed_only=False, changed_only=False, filter_range=None, filter_sample=None, filter_prompts=None,
+        filter_providers=None, filter_failing=None, filter_failing_only=None, filter_errors_only=None,
+    )  # fmt: skip
+    found = _JobsLeft([], [], {})
+    left: dict[int, list[AttemptRow]] = {}
+    for attempt in record.left:
+        left.setdefault(attempt.case_ref, []).append(attempt)
+    for ref, case in cases.items():
+        row = record.rows[ref]
+        again = plan([case], config, whole, dict, settings, trust=trust)
+        model = read_now.get(row.model or "", row.model)
+        job = next((job for job in again if same_column(job, row.agent, model)), None)
+        if job is None or (job.spec is None and _was_there(row.agent, record.info)):
+            raise SelectionError(_not_to_be_asked(record, row, again, config))
+        if model != row.model and job.model:
+            found.renamed[ref] = job.model
+        for attempt in left[ref]:
+            found.jobs.append(
+                msgspec.structs.replace(
+                    job, attempts=1, first_attempt=attempt.attempt, of_attempts=row.attempts
+                )
+            )
+            found.references.append([attempt.id])
+    return found
+
+
+def _not_to_be_asked(record: _Record, row: StoredCase, again: Sequence[Job], config: Config) -> str:
+    """Why the agent of a case cannot be asked any more, of which today's configuration makes the jobs `again`."""
+    info = record.info
+    asked = f"{row.agent} with {row.model}" if row.model else row.agent
+    errors = [str(problem) for problem in config.problems if problem.level == "error"]
+    if said := next((one.problem for one in again if any(text in one.problem for text in errors)), ""):
+        return f"run {info.id}: {asked} cannot be asked: {said}"
+    where = config.file or config.root / CONFIG_NAME
+    ways = "write it there again as it was"
+    if record.folder.parents[1].name != STATE:  # it may be another project's
+        ways += f", or {_elsewhere(record.folder, info)}"
+    return f"run {info.id}: its agent {asked} is not configured in {where} any more: {ways}"
+
+
+def _refuse_without_trust(
+    record: _Record,
+    jobs: Sequence[Job],
+    environment: RunContext,
+    overrides: RunRequest,
+    *,
+    trusted_then: bool,
+) -> None:
+    """See that nothing of what is left needs trust that the run had when it was started, and nobody gives now.
+
+    Raises:
+        SelectionError: some of it does, with the command that gives it.
+    """
+    info = record.info
+    wanted = wants_of_jobs(jobs, environment.config, environment.trust, typed_judge=overrides.judge)
+    if not wanted:
+        return
+    told = resume_command(
+        info.id if record.folder.name == info.id else record.folder,
+        {**info.options, "agreed": [*overrides.agreed, *wanted]},
+    )
+    raise SelectionError(
+        f"run {info.id} was started with {'--trust' if trusted_then else 'what was agreed to for that time'}, and "
+        f"would be without it: {'; '.join(wanted)}; go on with: {told}"
+    )
 
 
 def _was_there(agent: str, info: RunInfo) -> bool:
@@ -473,45 +549,6 @@ def _refuse_at_a_limit(
             f"to go on all the same: {words} --no-fail-fast",
             ReachedLimit(bad=len(bad)),
         )
-
-
-def _with_secrets(
-    cases: dict[int, Case], rows: Iterable[StoredCase], loaded: Mapping[str, Suite], environment: RunContext
-) -> dict[int, Case]:
-    """The recorded cases with the secrets in them, which are not recorded, from today's suites. One that cannot be had
-    whole is an error: asked and judged with the mask it would be another case, which may pass."""
-    wanted = {ref: case for ref, case in cases.items() if is_masked(case)}
-    if not wanted:
-        return cases
-    suites = {path: loaded[path] for path in {case.suite for case in wanted.values()} if path in loaded}
-    config, trust, masker = environment.config, environment.trust, environment.masker
-    for case in wanted.values():
-        if case.suite not in suites:
-            suites[case.suite] = reading.load(config.root / case.suite, config, trust)
-    ids = {case.case_id for case in wanted.values()}
-    in_an_id = any(MASK in one for one in ids)
-    of_suites = reading.all_cases(suites.values()) if in_an_id else reading.with_ids(suites.values(), ids)
-    today = of_today((row for row in rows if row.suite in suites), of_suites)
-    whole = {
-        ref: _whole(case, today.get((case.case_id, case.content_hash)), masker)
-        for ref, case in wanted.items()
-    }
-    return {**cases, **whole}
-
-
-def _whole(case: Case, now: Case | None, masker: Masker) -> Case:
-    """A recorded case with its secrets, from what it is today; else with the problem that it lacks them."""
-    if now is not None:
-        found = restored(case, now, masker)
-        if not is_masked(found) or is_masked(now):  # it may be the case's own text
-            return found
-        if now.content_hash == case.content_hash:
-            return now
-    problem = Problem(
-        case.suite, case.line, case.name, "a secret in it is in no record, and the suite does not have it as it was",
-        "run the case anew",
-    )  # fmt: skip
-    return msgspec.structs.replace(case, problems=[*case.problems, problem])
 
 
 def lost_place_of(folder: Path) -> str:
