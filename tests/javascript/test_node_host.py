@@ -69,6 +69,7 @@ async def test_exports(
         ),
         ("module.exports = () => { const a = {}; a.a = a; return a }", "", "circular"),
         ("module.exports = () => process.exit(7)", "", "the node process ended (exit code 7)"),
+        ("module.exports = () => new Boolean(false)", "", "gives a Boolean object"),
     ],
 )
 async def test_errors_are_one_line(

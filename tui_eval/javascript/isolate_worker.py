@@ -36,6 +36,7 @@ _FRAME = re.compile(r"<input>:(\d+):(\d+)")
 PRELUDE = r"""
 (() => {
   const {stringify, parse} = JSON, Make = Function, Vow = Promise, text = String;
+  const boxes = {boolean: Boolean, number: Number, string: String};
   const show = (error) => {
     if (error !== null && typeof error === 'object' && 'message' in error)
       return text(error.name || 'Error') + ': ' + text(error.message);
@@ -53,7 +54,12 @@ PRELUDE = r"""
       else if (typeof value === 'number' && !isFinite(value)) state = stringify({kind: 'number', value: text(value)});
       else if (typeof value === 'function' || typeof value === 'symbol')
         state = stringify({kind: 'error', message: 'gives a ' + typeof value + ', which JSON cannot hold'});
-      else state = stringify({kind: 'value', value});
+      else {
+        // JSON has it as what is in it, but `new Boolean(false)` is true, and no boolean.
+        const [name, box] = Object.entries(boxes).find(([, one]) => value instanceof one) ?? [];
+        if (name) fail(new TypeError('gives a ' + box.name + ' object (new ' + box.name + '), which is no ' + name));
+        else state = stringify({kind: 'value', value});
+      }
     } catch (error) { fail(error); }
   };
   const settle = (value) => {

@@ -80,6 +80,9 @@ async function call(request) {
   join(first, second);
   join(first?.output, first?.context); // inline code is given an object of its variables
   const returned = await target(...request.args);
+  // JSON has it as what is in it, but `new Boolean(false)` is true, and no boolean.
+  const box = [Boolean, Number, String].find((one) => returned instanceof one)?.name;
+  if (box) throw new TypeError(`gives a ${box} object (new ${box}), which is no ${box.toLowerCase()}`);
   if (!request.changed) return returned;
   // No more than that: beside it there may be what JSON cannot hold, a timer or a client.
   return { returned, changed: request.args.find((one) => typeof one === 'object')[request.changed] };

@@ -440,3 +440,18 @@ async def test_long_outputs_are_cut_in_reasons() -> None:
 )
 async def test_words_of_rouge_are_split_as_promptfoo_splits_them(text: str, words: list[str]) -> None:
     assert treebank_words(text) == words
+
+
+@pytest.mark.parametrize("kind", ["javascript", "not-javascript"])
+@pytest.mark.parametrize(
+    "code", ["new Boolean(false)", "new Boolean(true)", "Object(false)", "new Number(1)"]
+)
+async def test_an_object_around_a_boolean_is_neither_true_nor_false(kind: str, code: str) -> None:
+    host = JavaScriptHost(1)
+    services = JudgeServices(hosts=GivenHosts(javascript=host))
+    try:
+        judgement = await judged([{"type": kind, "value": code}], services=services)
+    finally:
+        host.close()
+    assert judgement.outcome == "failed"
+    assert "which is no" in judgement.message
