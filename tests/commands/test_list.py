@@ -90,6 +90,34 @@ def test_neuro_san(listed: dict[str, dict[str, Any]]) -> None:
     assert both == ["over_both_connections[connection=http]", "over_both_connections[connection=https]"]
 
 
+def test_attempts_are_those_that_run_makes(cli: Cli, project: Path) -> None:
+    """`run:` and nao's `k` were left out: 1 was listed, and 4 were run."""
+    (project / "tui_eval.yaml").write_text(
+        "agents: {bot: {type: echo}}\nrun: {attempts: 4}\nsuites: [{path: 'five/**', attempts: 5, agent: bot}, {path: '**', agent: bot}]\n"
+    )
+    suite = "test_cases: [{name: a, input: hi}]\n"
+    (project / "five").mkdir()
+    (project / "five" / "s.yaml").write_text(suite)
+    (project / "s.yaml").write_text(suite)
+    (project / "n.hocon").write_text('{agent: x, success_ratio: "1/2", interactions: [{text: hi}]}')
+
+    def asked(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+        return {row["case_id"]: (row["attempts"], row["required"]) for row in rows}
+
+    listed = asked(cli("list", "--json", "five", "s.yaml", "n.hocon").json)
+    assert listed == {"five/s.yaml::a": (5, 5), "s.yaml::a": (4, 4), "n.hocon::n": (2, 1)}
+    assert "×4, 4 must pass" in cli("list", "s.yaml").out
+    cli("run", "five", "s.yaml", "n.hocon", "--agent", "bot", "-o", "r.json")
+    assert asked(json.loads(Path("r.json").read_text())["cases"]) == listed
+
+
+def test_nao_config_says_how_often(cli: Cli, project: Path) -> None:
+    (project / "nao_config.yaml").write_text("project_name: x\ntest: {k: 3}\n")
+    (project / "tests").mkdir(exist_ok=True)
+    (project / "tests" / "a.yml").write_text("prompt: hi\n")
+    assert [row["attempts"] for row in cli("list", "--json", "tests/a.yml").json] == [3]
+
+
 def test_readable_cases_print_when_others_are_broken(cli: Cli, project: Path) -> None:
     (project / "broken.yaml").write_text("test_cases: [")
     result = cli("list", "--json", ".")

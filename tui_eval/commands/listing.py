@@ -18,7 +18,7 @@ from tui_eval.commands.output import (
     say,
     say_json,
 )
-from tui_eval.config.project import Config, load, masker, read_withheld
+from tui_eval.config.project import Config, load, masker, read_withheld, rule_for
 from tui_eval.formats import reading
 from tui_eval.guard.text import visible
 from tui_eval.guard.trust import Trust
@@ -55,7 +55,14 @@ def list_cases(
     config, _, loaded, problems = load_paths(paths, config_file, trust, configs)
     cases = reading.all_cases(loaded)
     from tui_eval.engine.kept_cases import KeptCases
+    from tui_eval.engine.plan import attempts_of
+    from tui_eval.engine.request import RunRequest
 
+    plainly = RunRequest()
+    rules = {suite: rule_for(config, suite) for suite in {case.suite for case in cases}}
+    for case in cases:
+        rule = rules[case.suite]
+        case.attempts, case.required = attempts_of(case, rule.attempts if rule else None, config, plainly)
     hide = masker(config)
     hidden = KeptCases(hide)
     for case in cases:

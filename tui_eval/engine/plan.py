@@ -301,7 +301,7 @@ def _job(
     case: Case, spec: AgentSpec | None, model: str | None, problem: str, config: Config, request: RunRequest
 ) -> Job:
     rule = rule_for(config, case.suite)
-    attempts, required = _attempts(case, rule.attempts if rule else None, config, request)
+    attempts, required = attempts_of(case, rule.attempts if rule else None, config, request)
     limit = request.timeout or (spec.timeout if spec else None) or (rule.timeout if rule else None)
     compat: Compat = request.compat or (rule.compat if rule and rule.compat else "documented")
     form = format_of(case.format)
@@ -381,7 +381,7 @@ class AskedBySuite:
                 *((rule.comparison, rule.compat, rule.database, rule.judge) if rule else ()),
             )
             self._rules[case.suite] = digest(judged_by)
-        attempts, required = _attempts(case, rule.attempts if rule else None, self._config, given)
+        attempts, required = attempts_of(case, rule.attempts if rule else None, self._config, given)
         times.add(f"{attempts}" if attempts == required else f"{attempts} ({required} must pass)")
         if given.agents:
             return
@@ -417,8 +417,11 @@ def _comparison(case: Case, rule: SuiteRule | None, config: Config, compat: Comp
     return {**inherited, **own} or _NO_COMPARISON
 
 
-def _attempts(case: Case, rule_attempts: int | None, config: Config, request: RunRequest) -> tuple[int, int]:
-    """The command line, else the case's own rule, else `suites:`, `run:` and what nao asks for."""
+def attempts_of(
+    case: Case, rule_attempts: int | None, config: Config, request: RunRequest
+) -> tuple[int, int]:
+    """How often a case is executed, and how often it must pass: by the command line, else the case's own rule, else
+    `suites:`, what nao asks for and `run:`."""
     if request.attempts is not None:
         attempts = max(1, request.attempts)
         threshold = 1.0 if request.threshold is None else request.threshold
