@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from tui_eval.suites.saved_talk import listed, with_item
 from tui_eval.yaml import yaml_lines
-from tui_eval.yaml.yaml_edit import EditError, YamlText
+from tui_eval.yaml.yaml_edit import LONG, EditError, YamlText
 
 
 def found(document: YamlText, *path: str | int):
@@ -111,3 +112,74 @@ def test_aliases_of_aliases_are_compared_once() -> None:
     assert document.replace(found(document, "v"), "new") == f"{head}v: new\n"
     with pytest.raises(EditError, match="has an anchor"):
         document.replace(found(document, "a0"), "new")
+
+
+# -- A file of thousands of cases
+
+
+MANY = LONG + 40
+LAYOUTS = {
+    "plain": "  - name: case {n}\n    expected:\n      has: [a, 'b {n}']\n",
+    "comments and empty lines": "\n  # before {n}\n  - name: case {n} # äöü 👩‍👩‍👧\n\n    expected: {{has: [a]}}\n  # behind\n",
+    "texts over several lines": "  - text: |+\n      one {n}\n\n      two\n\n  - fold: >-\n      three\n      {n}\n\n",
+    "lists in lists": "  - - one\n    - {{a: {n}}}\n  - [x, y]\n  - {n}\n",
+    "no column to the right": "- name: case {n}\n  has:\n  - a\n  - 'b'\n",
+    "values that are not there": "  - name:\n    has: [a]\n    last:\n",
+}
+
+
+def nodes(
+    text: str, lines: tuple[int, ...] | None = None
+) -> dict[tuple[tuple[str | int, ...], int], tuple[int, str, str]]:
+    document = YamlText(text, lines)
+    return {
+        (one.path, one.place): (one.line, one.node.id, document.text_of(one.node))
+        for one in document.nodes()
+        if one.path
+    }
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("head", ["agent: a\ncases:\n", "\ufeffcases:\n", "# first\n---\nx: y # z\ncases:\n"])
+@pytest.mark.parametrize("tail", ["", "last: [1, 2]\n", "# behind all\n", "more:\n  - z\n"])
+def test_of_many_cases_those_that_are_looked_into_stand_where_they_do_in_the_whole_text(
+    layout: str, head: str, tail: str
+) -> None:
+    text = head + "".join(LAYOUTS[layout].format(n=n) for n in range(MANY)) + tail
+    whole = nodes(text)
+    for place in (0, MANY // 2, MANY - 1):
+        line = whole[("cases", place), place][0]
+        some = nodes(text, (line,))
+        kept = [key for key in whole if key[0][:1] != ("cases",) or key[0][1:2] in ((), (0,), (place,))]
+        assert len(some) < len(whole) and {key: some[key] for key in kept} == {
+            key: whole[key] for key in kept
+        }
+
+
+def test_a_list_that_is_the_document_is_looked_into_in_part_and_one_between_brackets_as_a_whole() -> None:
+    items = "".join(f"- {{type: equals, value: v{n}}}\n" for n in range(MANY))
+    assert nodes(items, (7,))[(6, "value"), 1] == (7, "scalar", "v6")
+    assert len(nodes(items, (7,))) < len(nodes(items))
+    brackets = "[\n" + "{a: 1},\n" * MANY + "]\n"
+    assert nodes(brackets, ()) == nodes(brackets)
+
+
+def test_where_a_case_refers_to_one_that_would_not_be_there_all_are_looked_into() -> None:
+    items = "".join(f"- {{v: v{n}}}\n" for n in range(MANY))
+    of_one = items.replace("v: v5}", "v: &five v5}").replace("v: v9}", "v: *five}")
+    assert nodes(of_one, (10,)) == nodes(of_one)
+    itself = items.replace("- {v: v5}", "- &five {v: v5}").replace("- {v: v9}", "- *five")
+    assert nodes(itself, (3,)) == nodes(itself)
+
+
+def test_one_value_of_twenty_thousand_cases_is_changed_in_seconds_not_in_half_a_minute() -> None:
+    text = "agent: a\ncases:\n" + "".join(
+        f"  - name: case {n}\n    input: ask {n}\n    expected: {{has: [right {n}]}}\n" for n in range(20_000)
+    )
+    began = time.process_time()
+    document = YamlText(text, (32,))
+    one = found(document, "cases", 9, "expected", "has", 0)
+    assert (one.line, one.node.value) == (32, "right 9")
+    assert time.process_time() - began < 4  # ten by ruamel.yaml of the whole
+    assert document.replace(one, "wrong") == text.replace("right 9]", "wrong]")
+    assert document.with_last(found(document, "cases"), "- name: new\n") == text + "  - name: new\n"

@@ -162,7 +162,7 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
     Raises:
         EditError: it cannot be changed without guessing.
     """
-    document = YamlText(text)
+    document = YamlText(text, (verdict.line,))
     items = [
         one
         for one in document.nodes()
@@ -204,7 +204,7 @@ def _without_found(document: YamlText, item: FoundNode, left: list[Any]) -> Edit
     for index in reversed(range(len(found.node.value))):
         if _value(found.node.value[index]) not in left:
             one = text.at(*found.path, index)
-            text = YamlText(text.remove(only([one] if one else [], "value")))
+            text = YamlText(text.remove(only([one] if one else [], "value")), (item.line,))
     return EditedValue(text.text, plain(found.node), shown(left), found.line, note)
 
 
@@ -457,7 +457,7 @@ def added(text: str, talk: Talk) -> str:
     Raises:
         EditError: its prompts do not take the conversation, its list is not a block, or it would leave the test out.
     """
-    document = YamlText(text)
+    document = YamlText(text, ())
     _would_run(document)
     own = _own(talk)
     at_home = talk.case is not None and talk.file == talk.case.suite
@@ -494,7 +494,7 @@ def added(text: str, talk: Talk) -> str:
     if document.at("tests") is None and document.at("scenarios") is not None and not document.root.flow_style:
         return _still_a_suite(f"{text.rstrip()}\ntests:\n{indented(item, 2)}")
     text = _in_lines(text, document)
-    document = YamlText(text)
+    document = YamlText(text, ())
     return with_item(text, document, listed(document, "tests"), item)
 
 
@@ -541,7 +541,7 @@ def _in_lines(text: str, document: YamlText) -> str:
 
 
 def _still_a_suite(text: str) -> str:
-    found = YamlText(text).at("tests")
+    found = YamlText(text, ()).at("tests")
     if found is None or found.node.id != "sequence":
         raise EditError("its tests are no list to add to: give the name of a new file")
     return text

@@ -19,7 +19,7 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
     Raises:
         EditError: it cannot be changed without guessing.
     """
-    document = YamlText(text)
+    document = YamlText(text, (verdict.line,))
     kind = verdict.type
     wanted = str(verdict.expected)
     listed = kind in ("should_contain", "should_not_contain", "tools_used")
@@ -106,7 +106,7 @@ def added(text: str, talk: Talk) -> str:
     Raises:
         EditError: the file is of another agent, or its list is not a block.
     """
-    document = YamlText(text)
+    document = YamlText(text, ())
     found = listed(document, "test_cases")
     item = guide_case(talk)
     if (agent := document.at("agent")) is not None and agent.node.value != talk.agent:
