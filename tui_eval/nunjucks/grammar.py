@@ -25,11 +25,50 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 
+_NOT_OURS = ("with", "autoescape", "print")
+"""Blocks of jinja2 that nunjucks does not know."""
+
+
 class NunjucksParser(Parser):
-    """jinja2's parser with JavaScript's strict comparisons and nunjucks' `elseif`."""
+    """jinja2's parser with JavaScript's strict comparisons and nunjucks' `elseif`, without what nunjucks refuses."""
+
+    def parse_statement(self) -> nodes.Node | list[nodes.Node]:
+        token = self.stream.current
+        if token.type == "name" and token.value in _NOT_OURS:
+            self.fail_unknown_tag(token.value, token.lineno)
+        return super().parse_statement()
+
+    def parse_tuple(
+        self,
+        simplified: bool = False,
+        with_condexpr: bool = True,
+        extra_end_rules: tuple[str, ...] | None = None,
+        explicit_parentheses: bool = False,
+        with_namespace: bool = False,
+    ) -> nodes.Tuple | nodes.Expr:
+        if simplified or explicit_parentheses:
+            return super().parse_tuple(
+                simplified, with_condexpr, extra_end_rules, explicit_parentheses, with_namespace
+            )
+        # One expression: `{{ a, b }}` is none, and `for x in all if y` walks through all of it or nothing.
+        return self.parse_expression()
+
+    def parse_condexpr(self) -> nodes.Expr:
+        line = self.stream.current.lineno
+        expression = self.parse_or()
+        if not self.stream.skip_if("name:if"):
+            return expression
+        test = self.parse_or()
+        otherwise = self.parse_or() if self.stream.skip_if("name:else") else None
+        return nodes.CondExpr(test, expression, otherwise, lineno=line)
+
+    def parse_subscribed(self) -> nodes.Expr:
+        return self.parse_expression()  # no slices
 
     def parse_primary(self, with_namespace: bool = False) -> nodes.Expr:
         token = self.stream.current
+        if token.type == "string":  # the next one is not joined to it
+            return nodes.Const(next(self.stream).value, lineno=token.lineno)
         if token.type == "name" and token.value in OWN_WORDS:
             next(self.stream)
             return nodes.Name(f"_{token.value}", "load", lineno=token.lineno)
@@ -92,8 +131,6 @@ def _meaning(node: nodes.Node) -> nodes.Node:
             node.iter = _apply("_parts", node.iter, names)
         else:
             node.iter = _apply("_items", node.iter)
-        if node.test is not None:
-            node.test = _apply("_true", node.test)
     elif isinstance(node, nodes.Assign) and isinstance(node.target, nodes.Tuple):
         # `set a, b = x` gives the whole value to each.
         node.node = _apply("_each", node.node, nodes.Const(len(node.target.items), lineno=node.lineno))
