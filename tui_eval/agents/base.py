@@ -139,6 +139,18 @@ class Capabilities(msgspec.Struct, frozen=True):
     finish_reason: bool = True
 
 
+OF_ITS_OWN_FORM = Capabilities(
+    tokens=True,
+    tools=True,
+    metadata=True,
+    sly_data=True,
+    structure=True,
+    guardrails=False,
+    finish_reason=False,
+)
+"""Of an agent whose replies have a form that tui-eval documents: they can say all but what only models do."""
+
+
 class Request(msgspec.Struct):
     """One turn as it is sent.
 

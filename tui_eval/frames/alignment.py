@@ -9,7 +9,7 @@ from itertools import combinations
 import polars as pl
 
 from tui_eval.frames.matching import row_hashes
-from tui_eval.frames.pairs import ColumnPair, pair_same
+from tui_eval.frames.pairs import ColumnPair, cells_of, pair_same
 from tui_eval.guard.text import LOOK_ALIKES
 
 _MANY_ROWS = 200_000
@@ -368,13 +368,7 @@ def _by_content(pairs: list[ColumnPair], e_left: pl.Series, a_left: pl.Series) -
     sides: list[pl.Series] = []
     longest = max(len(e_left), len(a_left))
     for side, rows in (("e", e_left), ("a", a_left)):
-        frame: dict[str, pl.Series] = {}
-        for index, one in enumerate(pairs):
-            key, value = (one.e_key, one.e_value) if side == "e" else (one.a_key, one.a_value)
-            frame[f"k{index}"] = key.gather(rows)
-            if value is not None:
-                frame[f"v{index}"] = value.gather(rows)
-        table = pl.DataFrame(frame)
+        table = cells_of(pairs, rows, side)
         ordered = rows.gather(table.select(pl.arg_sort_by(table.columns)).to_series())
         sides.append(ordered.extend_constant(None, longest - len(ordered)))
     return pl.DataFrame({"e": sides[0], "a": sides[1]})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tui_eval.frames.pairs import MOST_NOISE, ColumnPair, pair_same
+from tui_eval.frames.pairs import MOST_NOISE, ColumnPair, cells_of, pair_same
 
 # -- A perfect matching among rows that are alike: small groups, alike rows taken together.
 
@@ -59,20 +59,10 @@ def perfect_matching(pairs: list[ColumnPair], e_rows: pl.Series, a_rows: pl.Seri
 
 def _kinds(pairs: list[ColumnPair], rows: pl.Series, side: str) -> tuple[list[int], list[list[int]]]:
     """Positions of the first of each distinct row, and the positions of all like it."""
-    frame: dict[str, pl.Series] = {}
-    for index, one in enumerate(pairs):
-        key, value = (one.e_key, one.e_value) if side == "e" else (one.a_key, one.a_value)
-        frame[f"k{index}"] = key.gather(rows)
-        if value is not None:
-            frame[f"v{index}"] = value.gather(rows)
-        digits = one.e_digits if side == "e" else one.a_digits
-        if digits is not None:
-            frame[f"d{index}"] = digits.gather(rows)
-    names = list(frame)
+    cells = cells_of(pairs, rows, side, digits=True)
     grouped = (
-        pl.DataFrame(frame)
-        .with_row_index("position")
-        .group_by(names, maintain_order=True)
+        cells.with_row_index("position")
+        .group_by(cells.columns, maintain_order=True)
         .agg(pl.col("position"))
         .get_column("position")
         .to_list()

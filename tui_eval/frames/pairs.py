@@ -6,6 +6,7 @@ allows a tolerance has a value beside it; cells that are no number there differ 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -46,6 +47,23 @@ class ColumnPair:
     def tolerant(self) -> bool:
         """Whether cells may differ by the tolerance."""
         return self.e_value is not None
+
+
+def cells_of(
+    pairs: Sequence[ColumnPair], rows: pl.Series, side: str, *, digits: bool = False
+) -> pl.DataFrame:
+    """What these rows of a side (`e`xpected, `a`ctual) are told apart by: of each column its key, its value where it has one, and, where that is
+    asked for, its `digits`."""
+    frame: dict[str, pl.Series] = {}
+    for index, one in enumerate(pairs):
+        key, value = (one.e_key, one.e_value) if side == "e" else (one.a_key, one.a_value)
+        frame[f"k{index}"] = key.gather(rows)
+        if value is not None:
+            frame[f"v{index}"] = value.gather(rows)
+        all_digits = one.e_digits if side == "e" else one.a_digits
+        if digits and all_digits is not None:
+            frame[f"d{index}"] = all_digits.gather(rows)
+    return pl.DataFrame(frame)
 
 
 def no_keys(length: int) -> pl.Series:

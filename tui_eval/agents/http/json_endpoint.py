@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tui_eval.agents.base import (
+    OF_ITS_OWN_FORM,
     Agent,
     AgentError,
     Capabilities,
@@ -224,15 +225,7 @@ def _charset(call: HttpCall) -> str:
 class HttpAgent(Agent):
     """One endpoint (promptfoo's HTTP provider is `promptfoo_http`)."""
 
-    capabilities = Capabilities(
-        tokens=True,
-        tools=True,
-        metadata=True,
-        sly_data=True,
-        structure=True,
-        guardrails=False,
-        finish_reason=False,
-    )
+    capabilities = OF_ITS_OWN_FORM
     keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:

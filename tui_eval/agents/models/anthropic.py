@@ -6,14 +6,14 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.base import AgentError, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options, asked_with, below, usual_secret
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import asked, chosen_model, metadata_of, no_json
+from tui_eval.agents.models.model_call import ModelAgent, asked, chosen_model, metadata_of, no_json
 from tui_eval.agents.models.openai import KNOWN, add_usage
 from tui_eval.agents.models.recorded_messages import anthropic_messages, with_metadata
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -150,9 +150,7 @@ class AnthropicAnswer:
 
     def _check(self, url: str) -> None:
         if (why := finish_reasons.failure(self.stop_reason, filters_too=not self.keeps_filtered)) is not None:
-            raise AgentError(
-                f"{url} {why}", answer=self.text, code=finish_reasons.code(self.stop_reason), said=why
-            )
+            raise finish_reasons.error(url, why, self.stop_reason, self.text)
         if not self._begun:
             raise AgentError(
                 f"{url} answered without a message",
@@ -287,11 +285,10 @@ STRUCTURED = "structured_answer"
 """The tool that a model must call where a JSON schema is asked for."""
 
 
-class AnthropicAgent(Agent):
+class AnthropicAgent(ModelAgent):
     """One model. Options as of `openai`; `parameters: {max_tokens: …}` has a default here."""
 
-    capabilities = Capabilities(tokens=True, tools=True)
-    keeps_pace = True
+    provider = "anthropic"
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
@@ -317,22 +314,6 @@ class AnthropicAgent(Agent):
         if api_key and "x-api-key" not in {name.lower() for name in headers}:
             headers["x-api-key"] = api_key
         self.client = HttpClient(base_url, headers=headers, retries=spec.retries, pace=self.pace)
-
-    @classmethod
-    def reported(cls, spec: AgentSpec) -> Capabilities:
-        return Capabilities(tokens=True, tools=True, metadata=spec.options.get("metadata") is not None)
-
-    @property
-    def preparing(self) -> str:
-        return self.toolbox.preparing
-
-    def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
-        """See `Agent.priced`."""
-        own = context.model or self.model
-        asked = plain_name(own, "anthropic") if own else model
-        known = not (self.promptfoo and context.reference) or promptfoo_models.is_priced(asked or "")
-        costs = self.services.prices
-        return prices.cost_of(model, asked, told.usage, costs, self.own_price, told.written, priced=known)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""

@@ -7,6 +7,8 @@ names of their own. What is not known here is no failure: new reasons are judged
 
 from __future__ import annotations
 
+from tui_eval.agents.base import AgentError
+
 _BROKEN_OFF = frozenset(
     (
         "error",  # OpenRouter, Mistral, the AI SDK (nao)
@@ -53,9 +55,10 @@ def cut_off(reason: str | None) -> bool:
     return reason is not None and _plain(reason) in _CUT_OFF
 
 
-def code(reason: str | None) -> str:
-    """The code of an answer that `failure` calls none."""
-    return "filtered" if is_filtered(reason) else "broke-off"
+def error(who: str, why: str, reason: str | None, answer: str) -> AgentError:
+    """The error of an answer that is none; `why` is what `failure` says of its reason, `answer` what was said before."""
+    code = "filtered" if is_filtered(reason) else "broke-off"
+    return AgentError(f"{who} {why}", answer=answer, code=code, said=why)
 
 
 def failure(reason: str | None, *, filters_too: bool = True) -> str | None:

@@ -1,19 +1,24 @@
-"""One request to a model's server: its events as they come, and its record whatever becomes of it."""
+"""What agents that are a model share: whose prices count, and one request, its events as they come and its record whatever
+becomes of it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
-from tui_eval.agents.base import AgentError, SessionContext
+from tui_eval.agents.base import Agent, AgentError, Capabilities, SessionContext
 from tui_eval.agents.entry_options import place
 from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.http.json_reply import FACTS
 from tui_eval.agents.loose_json import one_line, split_metadata, unread_metadata
+from tui_eval.agents.models import prices
+from tui_eval.agents.models.tool_loop import Toolbox
+from tui_eval.agents.promptfoo import promptfoo_models
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Event
+from tui_eval.events import Event, UsageReport
 from tui_eval.guard import figures
+from tui_eval.model_ids import plain_name
 
 
 class ModelAnswer(Protocol):
@@ -25,6 +30,36 @@ class ModelAnswer(Protocol):
     def take(self, call: HttpCall) -> AsyncIterator[list[Event]]:
         """Read the opened call to its end; the events of each piece."""
         ...
+
+
+class ModelAgent(Agent):
+    """A model of a provider, with the tools that its entry gives it. Under promptfoo's rules only what promptfoo knows the
+    price of has one."""
+
+    provider: ClassVar[str]
+    """What stands before the model's name in ids."""
+    capabilities = Capabilities(tokens=True, tools=True)
+    keeps_pace = True
+    model: str | None
+    toolbox: Toolbox
+    promptfoo: bool
+    own_price: prices.OwnPrice | None
+
+    @classmethod
+    def reported(cls, spec: AgentSpec) -> Capabilities:
+        return Capabilities(tokens=True, tools=True, metadata=spec.options.get("metadata") is not None)
+
+    @property
+    def preparing(self) -> str:
+        return self.toolbox.preparing
+
+    def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
+        """See `Agent.priced`."""
+        own = context.model or self.model
+        asked = plain_name(own, self.provider) if own else model
+        known = not (self.promptfoo and context.reference) or promptfoo_models.is_priced(asked or "")
+        costs = self.services.prices
+        return prices.cost_of(model, asked, told.usage, costs, self.own_price, told.written, priced=known)
 
 
 def chosen_model(spec: AgentSpec, own: str | None, context: SessionContext) -> str:

@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.base import AgentError, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options, asked_with, below, usual_secret
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import asked, metadata_of, no_model
+from tui_eval.agents.models.model_call import ModelAgent, asked, metadata_of, no_model
 from tui_eval.agents.models.openai_stream import Completion, usage_of
 from tui_eval.agents.models.recorded_messages import chat_messages, with_metadata
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -55,15 +55,14 @@ KNOWN = frozenset(
 )
 
 
-class OpenAIAgent(Agent):
+class OpenAIAgent(ModelAgent):
     """One model behind one base URL.
 
     With `promptfoo: true` `parameters` are the settings of a promptfoo provider, and outputs have promptfoo's
     shapes.
     """
 
-    capabilities = Capabilities(tokens=True, tools=True)
-    keeps_pace = True
+    provider = "openai"
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
@@ -88,22 +87,6 @@ class OpenAIAgent(Agent):
         if api_key and "authorization" not in {name.lower() for name in self.headers}:
             self.headers["Authorization"] = f"Bearer {api_key}"
         self.client = HttpClient(self.base_url, headers=self.headers, retries=spec.retries, pace=self.pace)
-
-    @classmethod
-    def reported(cls, spec: AgentSpec) -> Capabilities:
-        return Capabilities(tokens=True, tools=True, metadata=spec.options.get("metadata") is not None)
-
-    @property
-    def preparing(self) -> str:
-        return self.toolbox.preparing
-
-    def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
-        """See `Agent.priced`."""
-        own = context.model or self.model
-        asked = plain_name(own, "openai") if own else model
-        known = not (self.promptfoo and context.reference) or promptfoo_models.is_priced(asked or "")
-        costs = self.services.prices
-        return prices.cost_of(model, asked, told.usage, costs, self.own_price, priced=known)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with the system text, where there is one."""

@@ -120,12 +120,8 @@ class ResponsesSession(Session):
         output = answer["output"] if isinstance(answer.get("output"), list) else []
         filters_too = not (agent.promptfoo or self.tested)
         if (why := finish_reasons.failure(_reason(answer), filters_too=filters_too)) is not None:
-            raise AgentError(
-                f"{agent.base_url}/responses {why}",
-                answer=_read(output, {})[1],
-                code=finish_reasons.code(_reason(answer)),
-                said=why,
-            )
+            who = f"{agent.base_url}/responses"
+            raise finish_reasons.error(who, why, _reason(answer), _read(output, {})[1])
         if not output:
             raise AgentError(
                 f"{agent.base_url}/responses answered without output",

@@ -210,9 +210,7 @@ class Completion:
         if (
             why := finish_reasons.failure(self.finish_reason, filters_too=not self.keeps_filtered)
         ) is not None:
-            raise AgentError(
-                f"{who} {why}", answer=self.text, code=finish_reasons.code(self.finish_reason), said=why
-            )
+            raise finish_reasons.error(who, why, self.finish_reason, self.text)
         if not self._answered:
             raise AgentError(
                 f"{who} answered without a message: it has no choice, or an empty one",

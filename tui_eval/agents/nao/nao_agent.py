@@ -61,7 +61,7 @@ def in_place_of_an_answer(text: str) -> bool:
 def check(text: str, finish_reason: str | None) -> None:
     """Raises `AgentError` where a complete reply is no answer of the agent's."""
     if (why := finish_reasons.failure(finish_reason)) is not None:
-        raise AgentError(f"nao {why}", answer=text, code=finish_reasons.code(finish_reason), said=why)
+        raise finish_reasons.error("nao", why, finish_reason, text)
     if in_place_of_an_answer(text):
         raise AgentError(
             f"nao answered with a failure: {one_line(text, 300)}", code="reported", said=fact_first(text)

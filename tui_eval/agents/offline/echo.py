@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tui_eval.agents.base import Agent, Capabilities, Request, Services, Session, SessionContext
+from tui_eval.agents.base import (
+    OF_ITS_OWN_FORM,
+    Agent,
+    Capabilities,
+    Request,
+    Services,
+    Session,
+    SessionContext,
+)
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.loose_json import text_of
 from tui_eval.config.project import AgentSpec
@@ -18,15 +26,7 @@ from tui_eval.model import Reply, Usage
 class SilentAgent(Agent):
     """Can report everything, and has nothing to report."""
 
-    capabilities = Capabilities(
-        tokens=True,
-        tools=True,
-        metadata=True,
-        sly_data=True,
-        structure=True,
-        guardrails=False,
-        finish_reason=False,
-    )
+    capabilities = OF_ITS_OWN_FORM
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; there is nothing to connect to."""

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from tui_eval.agents.base import (
+    OF_ITS_OWN_FORM,
     Agent,
     AgentError,
     Capabilities,
@@ -206,15 +207,7 @@ class CommandAgent(Agent):
     """One command line, without a shell. With `promptfoo: true` it is called as promptfoo's `exec:`
     does: prompt, options and context as arguments."""
 
-    capabilities = Capabilities(
-        tokens=True,
-        tools=True,
-        metadata=True,
-        sly_data=True,
-        structure=True,
-        guardrails=False,
-        finish_reason=False,
-    )
+    capabilities = OF_ITS_OWN_FORM
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
