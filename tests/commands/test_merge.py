@@ -356,6 +356,38 @@ def test_shards_that_were_cut_off_are_named_with_what_goes_on_with_them(cli: Cli
     assert "incomplete" not in cli("merge", *folders).err
 
 
+def test_what_a_merged_run_says_of_its_parts_is_said_when_it_has_gone_on_too(cli: Cli, many: Path) -> None:
+    """`resume` wrote another note over it: that newer results were left out, and of which commits the parts are."""
+    folders = [shard(cli, number, 2) for number in (1, 2)]
+    _cut_off(folders[1])
+    with closing(RunReader(folders[0])) as reader:
+        again = next(case.case_id for case in reader.cases() if case.name != "case 7")
+    rerun(folders[0], again, "bye")
+    lasting = f"1 case run or judged again since ({again}: passed, failed since): those results are not in it"
+    merged = cli("merge", *folders)
+    assert lasting in merged.out and "was cut off" in merged.err
+    for _ in range(2):
+        gone_on = cli("resume")
+        assert lasting in gone_on.out
+        with closing(RunReader(Store(many).find("last"))) as reader:
+            info = reader.info()
+        assert lasting in info.note and "cut off" not in info.note
+        _cut_off(Store(many).find("last"))
+
+
+def test_a_cancelled_shard_of_which_nothing_counts_has_nothing_to_say(cli: Cli, many: Path) -> None:
+    """All had passed, and the note was `cancelled`."""
+    first, cancelled = (shard(cli, number, 2) for number in (1, 2))
+    with closing(sqlite3.connect(cancelled / "run.db")) as connection, connection:
+        connection.execute("UPDATE attempts SET outcome = 'cancelled'")
+        ended = ('\'"state":"finished"\'', '\'"state":"cancelled","note":"cancelled"\'')
+        connection.execute(f"UPDATE meta SET value = replace(value, {ended[0]}, {ended[1]})")
+    assert "cancelled" in cli("merge", first, cancelled).out
+    cli("merge", first, cancelled, shard(cli, 2, 2))
+    with closing(RunReader(Store(many).find("last"))) as reader:
+        assert reader.info().state == "finished" and "cancelled" not in reader.info().note
+
+
 def _attempts(folder: Path) -> list[Any]:
     reader = RunReader(folder)
     try:

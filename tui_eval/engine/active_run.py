@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from tui_eval.config.project import Config
 from tui_eval.engine.after import derived_columns
-from tui_eval.engine.places.attempt_place import AttemptPlace
+from tui_eval.engine.places.attempt_place import AttemptPlace, under_way_at_loss
 from tui_eval.engine.places.chosen_place import all_runs_here, place_of
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import agents_asked, provenance
@@ -27,7 +27,7 @@ from tui_eval.store.index import Index
 from tui_eval.store.missing_cases import HOOKS_FAILED
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
-from tui_eval.store.schema import RunState
+from tui_eval.store.schema import NOTED, RunState
 from tui_eval.store.shard_runs import COST_LIMIT, CostLimit, add_unfinished
 from tui_eval.store.summary import CaseTaker
 from tui_eval.store.writer import RunWriter
@@ -82,7 +82,11 @@ class ActiveRun:
         self.unseen = ""
         """What cannot be seen of its agents, where their kept answers are taken."""
         self.note = ""
-        """What is said of the run besides why it was stopped."""
+        """What is said of the run besides why it was stopped, at its end."""
+        self.noted: list[str] = []
+        """What is said of the run for good."""
+        self.going_on = ""
+        """What is said of one that goes on: once more, it is found anew."""
         self.beside: Callable[[RunReader], CaseTaker] | None = None
         """Gives what takes the run's cases when they are read for the index, at the end (`Index.record`)."""
         self.indexed = False
@@ -118,6 +122,8 @@ class ActiveRun:
                 self.environment.masker,
             )
         )
+        self._note(self.noted)
+        self.runner.noted = self.noted
         kept = asyncio.create_task(self._keep(facts))
         try:
             return await self.runner.run(self.tickets)
@@ -139,26 +145,24 @@ class ActiveRun:
                     self.writer.info.provenance[HOOKS_FAILED] = told
                 if limit is not None:
                     self.writer.info.provenance[COST_LIMIT] = msgspec.to_builtins(limit)
-                self.note = "; ".join(
-                    filter(
-                        None,
-                        [
-                            self.note,
-                            self.runner.note,
-                            self.runner.place.note,
-                            *self._compared_anew(),
-                            limit.uncounted if limit is not None else "",
-                            hooks.words() if hooks is not None else "",
-                            answers.cache.problem
-                            if (answers := self.environment.answers) is not None
-                            else "",
-                        ],
-                    )
-                )
+                answers = self.environment.answers
+                lasting = [
+                    *self.noted,
+                    self.runner.place.note,
+                    *self._compared_anew(),
+                    hooks.words() if hooks is not None else "",
+                    answers.cache.problem if answers is not None else "",
+                ]
+                self._note(lasting)
                 add_unfinished(
                     self.writer.info.provenance, self.runner.unfinished_tokens, self.runner.unfinished_cost
                 )
                 # Why it was stopped is known anew: a resumed one was interrupted before.
+                said = [
+                    self.going_on, self.runner.note, under_way_at_loss(self.runner.place.begun_at_loss), *lasting,
+                    limit.uncounted if limit is not None else "",
+                ]  # fmt: skip
+                self.note = "; ".join(dict.fromkeys(filter(None, said)))
                 notes = [self.runner.stopped_because or "", self.note, *ended]
                 self.writer.info.note = "; ".join(filter(None, notes))
                 self.writer.update_info()
@@ -169,6 +173,11 @@ class ActiveRun:
                     await asyncio.to_thread(shutil.rmtree, writer.home, True)  # stepped, and nothing was sent
                 elif Store(root).holds(writer.home):
                     self.indexed = await asyncio.to_thread(Index(root).record, writer.home, self.beside)
+
+    def _note(self, lasting: Iterable[str]) -> None:
+        """What is said of the run for good, into its facts: who goes on with it says that, too."""
+        if self.writer is not None and (said := list(dict.fromkeys(filter(None, lasting)))):
+            self.writer.info.provenance[NOTED] = said
 
     def _forget_plan(self) -> None:
         """Nothing more is executed: what is said of the run is read from its folder, which takes memory too."""

@@ -381,7 +381,7 @@ class _Preparation:
         active.tickets = runner.plan() if references is None else runner.tickets(references)
         runner.earlier = kept_beside(writer, self._stored, active.tickets)
         said = (former or _asked_with_it(self._added), self._never, self._unknown, self._of_hooks)
-        active.note = "; ".join(filter(None, said))
+        active.noted = list(filter(None, said))
         answers = self.environment.answers
         active.unseen = unlisted_data(self.jobs) if answers is not None and answers.reads else ""
         writer.flush()

@@ -14,7 +14,7 @@ from tui_eval.engine.attempt.finished import mask
 from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.needed_first import import_first
-from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost
+from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost, under_way_at_loss
 from tui_eval.engine.places.here import Here
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
@@ -22,7 +22,7 @@ from tui_eval.engine.schedule import Schedule, Ticket
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.store.long_texts import has_long
-from tui_eval.store.schema import PLACE_LOST, RunState
+from tui_eval.store.schema import NOTED, PLACE_LOST, RunState
 from tui_eval.store.shard_runs import CostLimit
 from tui_eval.store.writer import Packed, PlannedCase, RunWriter
 
@@ -70,6 +70,8 @@ class Runner:
         self.limits = limits
         self.writer = writer
         self.stopped_because: str | None = None
+        self.noted: Sequence[str] = ()
+        """What was said of the run before it was here, for good."""
         self.note = ""
         """A limit that was reached when nothing was left to be stopped by it."""
         self.stepper = Stepper(writer, environment.masker) if limits.step else None
@@ -213,6 +215,8 @@ class Runner:
         info = self.writer.info
         if (info.place, info.note) != (self.place.words, self.place.note or info.note):
             info.place, info.note = self.place.words, self.place.note or info.note
+            if self.place.note:  # also where this process is killed
+                info.provenance[NOTED] = [*self.noted, self.place.note]
             self.writer.update_info()
 
     async def _all(self, schedule: Schedule, workers: int, started: list[asyncio.Task[None]]) -> None:
@@ -402,7 +406,8 @@ class Runner:
         if self.writer is not None and not self._interrupted:
             info, place = self.writer.info, self.place
             info.provenance[PLACE_LOST] = place.begun_at_loss
-            info.note = "; ".join(filter(None, (str(why), place.note)))
+            lost = under_way_at_loss(place.begun_at_loss)
+            info.note = "; ".join(filter(None, (str(why), lost, place.note)))
         await self.interrupt(str(why))
 
     async def interrupt(self, why: str = INTERRUPTED) -> None:

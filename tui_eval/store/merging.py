@@ -23,7 +23,7 @@ from tui_eval.store.missing_cases import PROBLEMS, beside_kept, unread_of_parts
 from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import AttemptCount, RunReader
 from tui_eval.store.run_folders import Store, StoreError, is_alive, projects_in
-from tui_eval.store.schema import KEEPS_ANSWERS, PLACE_LOST, UNREAD, RunInfo, RunState, StoredCase
+from tui_eval.store.schema import KEEPS_ANSWERS, NOTED, PLACE_LOST, UNREAD, RunInfo, RunState, StoredCase
 from tui_eval.store.shard_runs import PlannedShard
 
 _NAMES = 8
@@ -458,7 +458,7 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
         name: value
         for name, value in infos[0].provenance.items()
         if name not in (
-            shard_runs.KEY, shard_runs.GAP, shard_runs.COST_LIMIT, UNREAD, PLACE_LOST, PROBLEMS, "command", "missing",
+            shard_runs.KEY, shard_runs.GAP, shard_runs.COST_LIMIT, UNREAD, PLACE_LOST, PROBLEMS, NOTED, "command", "missing",
         )
     } | shard_runs.provenance_of_parts(infos)  # fmt: skip
     provenance |= unread_of_parts(infos) | beside_kept(infos)
@@ -483,10 +483,12 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
         [(name, info, own) for (name, info), (_, own) in zip(names, suites, strict=True)]
     )
     # What a part says that it lacks, this one has, or says itself.
-    notes = [
-        newer, shard_runs.of_an_older_batch(infos), shard_runs.commits_differ(names), rests_on,
-        *shard_runs.notes_of_parts(infos),
-    ]  # fmt: skip
+    # What no case counts of, as it was run again in another part, has nothing to say of the whole.
+    counted = {id(one.part) for one in whole.columns}
+    counting_infos = [part.info for part in whole.parts if id(part) in counted or not part.cases]
+    of_parts = shard_runs.of_an_older_batch(infos), shard_runs.commits_differ(names), rests_on
+    of_whole = [note for note in (newer, *of_parts) if note]
+    noted = [*of_whole, *shard_runs.noted_of_parts(counting_infos)]
     return RunInfo(
         id=run_id,
         state=state,
@@ -498,13 +500,14 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
             name: value for name, value in shard_runs.options_in(infos[0]).items() if name not in left_out
         },
         agents=list(dict.fromkeys(agent for info in infos for agent in info.agents)),
-        note="; ".join(filter(None, [*gap.values(), *notes]))[:1000],
+        note="; ".join([*gap.values(), *of_whole, *shard_runs.notes_of_parts(counting_infos)])[:1000],
         scripted=any(info.scripted for info in infos),
         provenance={
             **provenance,
             shard_runs.MERGED: merged,
             **missing_cases,
             **gap,
+            **({NOTED: noted} if noted else {}),
         },
     )
 

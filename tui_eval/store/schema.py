@@ -100,6 +100,10 @@ KEEPS_ANSWERS = "keeps_answers"
 """Under which the provenance of a run says that answers were kept, or were to be taken from those that are."""
 
 
+NOTED = "noted"
+"""Under which the provenance of a run has what its note says also when it goes on: texts. The rest is said anew then."""
+
+
 COMPARED_LATER = "is compared when the other columns of its test have run"
 """The detail of an attempt that has its answer and waits for others; where its engine is gone, an error."""
 

@@ -3,6 +3,7 @@ its parts."""
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tui_eval.guard import figures, private
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import decoded
 from tui_eval.store import judged_under
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import NOTED, RunInfo
 
 KEY = "shard"
 """Under which it stands in a run's provenance."""
@@ -251,7 +252,7 @@ def _cost_limit(info: RunInfo) -> CostLimit | None:
 def notes_of_parts(infos: Sequence[RunInfo]) -> list[str]:
     """What the notes of runs say, beside what a merged one of them lacks: what several say stands once, with how many
     do; of their cost limits the sums."""
-    counts: dict[str, int] = {}
+    told: list[str] = []
     limits: dict[float, list[CostLimit]] = {}
     for info in infos:
         note = without_gap(info)
@@ -259,9 +260,8 @@ def notes_of_parts(infos: Sequence[RunInfo]) -> list[str]:
             limits.setdefault(limit.usd, []).append(limit)
             for said in limit.said:
                 note = "; ".join(filter(None, (one.strip("; ") for one in note.split(said) if said)))
-        if note:
-            counts[note] = counts.get(note, 0) + 1
-    notes = [f"{note} ({count:,} parts)" if count > 1 else note for note, count in sorted(counts.items())]
+        told.append(note)
+    notes = _once(told)
     for usd, own in sorted(limits.items()):
         ended = [one for one in own if one.spent is not None]
         if len(own) > 1 and ended:
@@ -274,6 +274,22 @@ def notes_of_parts(infos: Sequence[RunInfo]) -> list[str]:
             notes.append(f"the cost limit of {usd:g} USD is reached in {which} ({figures.usd(spent, '')})")
         notes += filter(None, [*(one.reached for one in ended if len(own) == 1), _sum_of(usd, own).uncounted])
     return notes
+
+
+def noted_of_parts(infos: Iterable[RunInfo]) -> list[str]:
+    """What the notes of runs say for good (`NOTED`), in the same way: not why they were stopped, nor their limits."""
+    return _once(line for info in infos for line in noted_in(info))
+
+
+def noted_in(info: RunInfo) -> list[str]:
+    """What the note of a run says for good."""
+    kept = info.provenance.get(NOTED)
+    return [line for line in kept if isinstance(line, str)] if isinstance(kept, list) else []
+
+
+def _once(notes: Iterable[str]) -> list[str]:
+    counts = Counter(filter(None, notes))
+    return [f"{note} ({count:,} parts)" if count > 1 else note for note, count in sorted(counts.items())]
 
 
 def _sum_of(usd: float, limits: Iterable[CostLimit]) -> CostLimit:

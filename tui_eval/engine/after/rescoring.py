@@ -134,7 +134,7 @@ def rescore(
         notes.insert(
             0, f"judges the answers of run {info.id} again; {left:,} {what} never run, and have none"
         )
-    active.note = "; ".join(filter(None, notes))
+    active.noted = list(filter(None, notes))
     writer.flush()
     return active
 

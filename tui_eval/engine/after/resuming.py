@@ -44,7 +44,14 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
 from tui_eval.store.run_folders import SET_BACK_MOST, STATE, Store, StoreError, is_alive
 from tui_eval.store.schema import PLACE_LOST, AttemptRow, RunInfo, StoredCase
-from tui_eval.store.shard_runs import COST_LIMIT, LOOKED_AT, add_unfinished, is_looked_at, unfinished_in
+from tui_eval.store.shard_runs import (
+    COST_LIMIT,
+    LOOKED_AT,
+    add_unfinished,
+    is_looked_at,
+    noted_in,
+    unfinished_in,
+)
 from tui_eval.store.summary import unfinished_tokens
 from tui_eval.store.writer import RunWriter
 
@@ -109,7 +116,8 @@ def resume(
     cut_off, note = _cut_off(info, record.left, known=_are_known(jobs, environment))
     environment.begin(_runs_again(info, attempts))
     changes = _changes(info, rows, attempts, jobs, loaded, config, trust)
-    info.note = "; ".join(filter(None, (note, changes)))
+    noted = noted_in(info)
+    info.note = "; ".join(filter(None, (note, changes, *noted)))
     info.provenance |= unread_with(info, config.problems)
     info.provenance |= seen_ahead(Store(config.root), info, time.time(), goes_on=True)
     writer = RunWriter(folder, info)
@@ -119,7 +127,7 @@ def resume(
     active.runner.earlier = earlier
     active.runner.go_on_from(spent)
     active.tickets = active.runner.tickets(references)
-    active.note = info.note
+    active.noted, active.going_on = noted, "; ".join(filter(None, (note, changes)))
     active.said_first += [line for line in (cut_off, changes) if line]
     return active
 

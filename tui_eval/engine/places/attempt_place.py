@@ -36,7 +36,7 @@ class AttemptPlace(Protocol):
 
     @property
     def note(self) -> str:
-        """What the run's note says of it (attempts that were begun anew); empty: nothing."""
+        """What the run's note says of it for good (attempts that were begun anew); empty: nothing."""
         ...
 
     @property
@@ -64,6 +64,18 @@ class AttemptPlace(Protocol):
     async def close(self) -> None:
         """Release everything. No attempt is being executed any more."""
         ...
+
+
+UNKNOWN_COST = "what they cost before is not known"
+
+
+def under_way_at_loss(count: int) -> str:
+    """What it means that so many attempts had begun when the place was lost, in words; empty of none."""
+    if not count:
+        return ""
+    said = "1 attempt was" if count == 1 else f"{count} attempts were"
+    begin = "begins" if count == 1 else "begin"
+    return f"{said} under way when the cluster was lost and {begin} anew when the run goes on, {UNKNOWN_COST}"
 
 
 class AttemptLog(Protocol):

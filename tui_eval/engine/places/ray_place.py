@@ -21,7 +21,13 @@ import msgspec
 from tui_eval.agents.base import Pace
 from tui_eval.config.project import Config, ConfigError
 from tui_eval.engine.places import ray_messages as messages
-from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost
+from tui_eval.engine.places.attempt_place import (
+    UNKNOWN_COST,
+    AttemptPlace,
+    Made,
+    PlaceLost,
+    under_way_at_loss,
+)
 from tui_eval.engine.places.chosen_place import what_runs_here
 from tui_eval.engine.places.here import Here
 from tui_eval.engine.places.ray_driver import why_ended
@@ -52,7 +58,6 @@ _MOMENT = 1.0
 """Seconds until what a worker had is given to another one: when a machine dies, its workers are heard of one by one."""
 _SUSPECT = 5.0
 """Seconds for which a machine that lost a worker is given something only where there is no other one."""
-_UNKNOWN_COST = "what they cost before is not known"
 _CANCELLING = 10.0
 """Seconds in which a worker says what there was of an attempt that is cancelled."""
 _LEAVING = 15.0
@@ -171,10 +176,8 @@ class RayPlace:
                 f", of which {self._given_up:,} ended as {'an error' if self._given_up == 1 else 'errors'},"
             )
             said.append(
-                f"{attempts} {were} begun anew{ended if self._given_up else ','} since {workers} {gone} lost; {_UNKNOWN_COST}"
+                f"{attempts} {were} begun anew{ended if self._given_up else ','} since {workers} {gone} lost; {UNKNOWN_COST}"
             )
-        if self.begun_at_loss:
-            said.append(_begun_at_loss(self.begun_at_loss))
         said += [_no_worker(node, why) for node, why in list(self._refused.items())[:_REFUSED]]
         if more := len(self._refused) - _REFUSED:
             said += [f"nor on {_count(more, 'other machine')}"] if more > 0 else []
@@ -437,7 +440,7 @@ class RayPlace:
         said = [f"ray: {words} is gone{f' ({why})' if why else ''}"]
         if anew:
             said.append(
-                f"{_count(anew, 'attempt')} {'begins' if anew == 1 else 'begin'} anew, {_UNKNOWN_COST}"
+                f"{_count(anew, 'attempt')} {'begins' if anew == 1 else 'begin'} anew, {UNKNOWN_COST}"
             )
         if not self._workers:
             said.append("no worker is left, waiting for another one")
@@ -460,7 +463,7 @@ class RayPlace:
             begun = {ref for worker in workers for ref in worker.started & worker.flights.keys()}
             self.begun_at_loss = len(lost | begun & self._lost_with.keys())
             if self.begun_at_loss:
-                self._tell(f"ray: {_begun_at_loss(self.begun_at_loss)}")
+                self._tell(f"ray: {under_way_at_loss(self.begun_at_loss)}")
         await self._moved()
         for worker in workers:
             _fail(worker, PlaceLost(why))
@@ -581,11 +584,6 @@ def _head(silent: float) -> str:
     if not silent:
         return "the cluster's head answers again"
     return f"the cluster's head does not answer, since {silent:.0f} s; what its workers have goes on until it is given up"
-
-
-def _begun_at_loss(count: int) -> str:
-    said = f"{_count(count, 'attempt')} {'was' if count == 1 else 'were'} under way when the cluster was lost"
-    return f"{said} and {'begins' if count == 1 else 'begin'} anew when the run goes on, {_UNKNOWN_COST}"
 
 
 def _no_worker(node: str, why: str) -> str:
