@@ -340,3 +340,23 @@ async def test_of_many_rows_the_first_stand_there_while_all_are_being_aligned(
         assert tab.view is not None and len(tab.view) == 3000 and tab.view.wrong == 1
         assert tab.grid.cursor == 6, "who went on meanwhile stays there"
         await sees(pilot, "1 of 3,000 rows differs")
+
+
+async def test_finding_comes_round_in_what_is_shown_and_knows_the_names_of_columns(tmp_path: Path) -> None:
+    expected = [{"id": n, **{f"col_{k}": n * 100 + k for k in range(12)}} for n in range(4)]
+    actual = [{**row, "col_3": row["col_3"] + 5000 * (row["id"] % 2)} for row in expected]
+    app = host(tmp_path, attempt_of(expected, actual))
+    async with app.run_test(size=(80, 24)) as pilot:
+        _, tab = await opened(pilot)
+        await pilot.press("G", "slash", *"5103", "enter")
+        await sees(pilot, "2 of 4")
+        assert (tab.grid.cursor, tab.grid.column) == (1, 4)
+        for key in ("n", "N"):  # nowhere else: it is here all the same
+            await pilot.press("G", "n", key)
+            await sees(pilot, "2 of 4")
+            assert tab.grid.cursor == 1
+        await pilot.press("slash", *"COL_11", "enter")
+        await sees(pilot, "13 of 13")
+        assert (tab.grid.cursor, tab.grid.column) == (1, 12)
+        await pilot.press("i", "slash", *"col_11", "enter")
+        await sees(pilot, "not here: col_11")  # a column that is not shown

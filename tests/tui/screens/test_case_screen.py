@@ -647,6 +647,11 @@ async def test_a_search_through_many_rows_lets_keys_in_and_gets_there(tmp_path: 
         await pilot.press("g", "slash", *"row 5500", "enter")
         await until(pilot, lambda: tab.grid.cursor == 5500)
         await sees(pilot, "row 5,501 of 6,000")
+        await pilot.press("j", "slash", *"row 5500", "enter")  # the only one, above: it comes round
+        await until(pilot, lambda: tab.grid.cursor == 5500)
+        await pilot.press("n")
+        await sees(pilot, "row 5,501 of 6,000")
+        assert tab.grid.cursor == 5500
         await pilot.press("g", "slash", *"nowhere", "enter")
         await sees(pilot, "not here: nowhere")
         await pilot.press("slash", "enter")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -46,7 +47,7 @@ from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, fit, in_rows, text_lines, wrap
 from tui_eval.tui.widgets.data_grid import DataGrid
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
-from tui_eval.tui.widgets.text_pane import TextPane
+from tui_eval.tui.widgets.text_pane import SEARCHING, TextPane
 
 if TYPE_CHECKING:
     from tui_eval.frames.cells import Cell
@@ -68,6 +69,8 @@ class SearchedRows(InspectorTab):
     view: DataView | None = None
     _query = ""
     _search = 0
+    _goes_on = False
+    """Whether a search goes on between keys."""
 
     @property
     def grid(self) -> DataGrid:
@@ -75,46 +78,96 @@ class SearchedRows(InspectorTab):
         return self.query_one(DataGrid)
 
     def find(self, query: str) -> int:
-        """Look for a text in the cells, from the cursor on."""
+        """Look for a text in the cells that are shown, from the cursor on and round; where none has it, in the columns'
+        names."""
         self._query = query.lower()
-        return 1 if self._query and self._seek(0, 1) is not None else 0
+        found = self.find_next(0)[1] > 0
+        return SEARCHING if self._goes_on else int(found)
+
+    @property
+    def searching(self) -> bool:
+        """Whether a search goes on."""
+        return self._goes_on or super().searching
 
     def find_next(self, step: int) -> tuple[int, int]:
-        """To the next or previous cell with the text; (row, rows)."""
-        found = self._seek(step, step) if self._query else None
-        return (found + 1, len(self.view or ())) if found is not None else (0, 0)
-
-    def _seek(self, offset: int, step: int) -> int | None:
-        """Go to the nearest row with the text; beyond so many rows the search goes on between keys."""
+        """To the next or previous row with the text, coming round; (row, rows), or (column, columns) of a name."""
         self._search += 1
-        return self._look(self.grid.cursor + offset, step or 1, self._search, AT_ONCE)
+        self._goes_on = False
+        if self.view is None or not self._query:
+            return 0, 0
+        rows = len(self.view)
+        if not rows:
+            return self._to_name()
+        looked = _Looked(self._search, self.grid.cursor, step or 1, abs(step), rows + abs(step))
+        found = self._look(looked, AT_ONCE)
+        if found is not None:
+            return found + 1, rows
+        self._goes_on = looked.done < looked.end
+        if not self._goes_on:
+            return self._to_name()
+        self.set_timer(0.01, partial(self._look_on, looked))
+        return 0, 0
 
-    def _look(self, row: int, step: int, search: int, most: int) -> int | None:
+    def _look(self, looked: _Looked, most: int) -> int | None:
+        """Go to the nearest of the next rows that has the text."""
         view = self.view
-        if view is None or search != self._search:
-            return None
-        end = min(row + most, len(view)) if step > 0 else max(row - most, -1)
-        for at in range(row, end, step):
+        assert view is not None
+        shown, end = set(view.visible), min(looked.done + most, looked.end)
+        for number in range(looked.done, end):
+            at = (looked.origin + looked.step * number) % len(view)
             for index, cell in enumerate(view.row(at).cells):
-                if any(self._query in text.lower() for text in (cell.expected, cell.actual) if text):
+                found = any(self._query in text.lower() for text in (cell.expected, cell.actual) if text)
+                if found and index in shown:
                     self.grid.move_to(at)
                     self.grid.to_column(index)
                     return at
-        if 0 <= end < len(view):
-            self.set_timer(0.01, partial(self._look_on, end, step, search, self.grid.cursor))
+        looked.done = end
         return None
 
-    def _look_on(self, row: int, step: int, search: int, cursor: int) -> None:
+    def _to_name(self) -> tuple[int, int]:
+        """Go to the first column shown whose name has the text."""
+        view = self.view
+        for index in view.visible if view is not None else ():
+            if view is not None and self._query in view.columns[index].name.lower():
+                self.grid.to_column(index)
+                return index + 1, len(view.columns)
+        return 0, 0
+
+    def _look_on(self, looked: _Looked) -> None:
         """The next rows, unless the person went elsewhere meanwhile."""
-        if self.view is None or search != self._search or self.grid.cursor != cursor:
+        if self.view is None or looked.search != self._search:
             return
-        found = self._look(row, step, search, SLICE)
+        self._goes_on = False
+        if self.grid.cursor != looked.origin:
+            return
+        row = (looked.origin + looked.step * looked.done) % len(self.view)
+        found = self._look(looked, SLICE)
         if found is not None:
             self.post_message(Said(f"row {found + 1:,} of {len(self.view):,}"))
-        elif not 0 <= row + step * SLICE < len(self.view):
-            self.post_message(Said(f"not here: {self._query}"))
-        elif row // SLICE % 10 == 0:
-            self.post_message(Said(f"looking at row {row:,} of {len(self.view):,}; any move stops it"))
+            return
+        if looked.done < looked.end:
+            self._goes_on = True
+            self.set_timer(0.01, partial(self._look_on, looked))
+            if looked.done // SLICE % 10 == 0:
+                self.post_message(
+                    Said(f"looking at row {row + 1:,} of {len(self.view):,}; any move stops it")
+                )
+            return
+        column, columns = self._to_name()
+        self.post_message(
+            Said(f"column {column:,} of {columns:,}" if columns else f"not here: {self._query}")
+        )
+
+
+@dataclass
+class _Looked:
+    """How far a search is: `done` of `end` rows, from `origin` in the direction of `step`."""
+
+    search: int
+    origin: int
+    step: int
+    done: int
+    end: int
 
 
 NOT_ASKED = (
