@@ -656,3 +656,26 @@ def test_a_configuration_below_the_root_is_said_not_to_be_read(cli: Cli, project
     assert said in ran.err and "1 more tui_eval.yaml below the root are not read" in ran.err
     for quiet in (("suite.yaml",), ("a",), (".", "--config", "tui_eval.yaml")):
         assert "not read" not in cli("run", *quiet).err + cli("check", *quiet).out, quiet
+
+
+def test_numbers_beside_texts_as_names_of_a_mapping_and_numbers_that_json_lacks_end_nothing(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mixed = "{1: a, b: c, null: d}"
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{\"a\": 1}']\n"
+        f"providers: [{{id: echo, config: {mixed}}}]\n"
+        "tests:\n"
+        f"- {{vars: {{v: {mixed}}}, assert: [{{type: llm-rubric, value: x, provider: {{id: echo, config: {mixed}}}}}]}}\n"
+        "- assert: [{type: is-json, value: {properties: {1: {type: string}, a: {type: string}}}}]\n"
+        "- assert: [{type: is-json, value: {properties: {a: {minimum: .nan}}}}]\n",
+        "utf-8",
+    )
+    told = cli("check", ".")
+    cause = "schema is invalid: it holds what JSON cannot (NaN, infinity)"
+    assert told.code == 4 and f"6: is-json: its schema is broken: {cause}; mend the schema" in told.out
+    run = cli("run", ".", "--no-store", "-o", "r.json")
+    results = json.loads((tmp_path / "r.json").read_text())["results"]
+    assert run.code == 1 and [one["outcome"] for one in results] == ["error", "failed", "error"]
+    assert results[2]["message"] == cause

@@ -9,7 +9,6 @@ short grants nothing.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -622,7 +621,7 @@ def _directly(case: Case) -> bool:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, default=str, sort_keys=True) if value is not None else ""
+    return canonical(value).decode("utf-8", "surrogatepass") if value is not None else ""
 
 
 # -- An agent's address may be a template of a variable. What is asked of the person is what the run asks for then, so that

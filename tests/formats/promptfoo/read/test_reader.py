@@ -211,6 +211,26 @@ def test_no_prompts_and_no_tests(make: Make, tmp_path: Path) -> None:
         ("tests: [{vars: {q: a}, assert: [{type: contians, value: a}]}]", "3: tests[0].assert[0].type: unknown assertion type \"contians\"; did you mean contains?"),
         ("tests:\n- vars: {q: a}\n  assert: [{type: no-such-type}]", "5: tests[0].assert[0].type: unknown assertion type"),
         ("tests:\n- vars: {q: a}\n  asert: []", "5: tests[0].asert: unknown key; did you mean assert?"),
+        (
+            "tests: [{assert: [{type: is-sql, value: {allowedTable: [x]}}]}]",
+            "3: tests[0].assert[0].value.allowedTable: unknown key; did you mean allowedTables?",
+        ),
+        (
+            "tests: [{assert: [{type: not-word-count, value: {min: 1, mx: 5}}]}]",
+            "3: tests[0].assert[0].value.mx: unknown key; did you mean max?",
+        ),
+        (
+            "tests: [{assert: [{type: trajectory:tool-args-match, value: {name: x, args: {}, moed: exact}}]}]",
+            "3: tests[0].assert[0].value.moed: unknown key; did you mean mode?",
+        ),
+        (
+            "tests: [{assert: [{type: trajectory:tool-sequence, value: {steps: [{name: x, tpye: tool}]}}]}]",
+            "3: tests[0].assert[0].value.steps[0].tpye: unknown key; did you mean type?",
+        ),
+        (
+            "tests: [{assert: [{type: trajectory:tool-sequence, value: [x, {nmae: y, pattern: z}]}]}]",
+            "3: tests[0].assert[0].value[1].nmae: unknown key; did you mean name?",
+        ),
         ("tests:\n- vars: {q: a}\n  assert: [{value: a}]", "an assertion without a type"),
         ("tests:\n- vars: {q: a}\n  assert: ['contains: a']", "an assertion must be a mapping"),
         ("tests:\n- vars: {q: a}\n  assert: contains", "must be a list of assertions"),

@@ -425,7 +425,7 @@ _EXPLAINED = 200_000
 
 def _conforming(call: AssertionCall, values: Sequence[Any], conforms: str) -> Result | Awaitable[Result]:
     schema = _schema(call.kind, call.value)
-    text = json.dumps(schema, sort_keys=True, default=str)
+    text = _text(schema)
     _check(text)
     patterns = of(schema)
     if patterns:
@@ -477,7 +477,7 @@ def fault(kind: str, value: Any) -> str | None:
     if not _is_schema(value):
         return None
     try:
-        _check(json.dumps(_schema(kind, value), sort_keys=True, default=str))
+        _check(_text(_schema(kind, value)))
     except CannotJudge as error:
         return str(error)
     return None
@@ -522,7 +522,7 @@ def mismatch(schema: dict[str, Any], value: Any) -> str | None:
     Raises:
         CannotJudge: the schema is not one.
     """
-    text = json.dumps(schema, sort_keys=True, default=str)
+    text = _text(schema)
     _check(text)
     error = first_error(_validator(text), value)
     return None if error is None else ajv_text(error)
@@ -532,6 +532,24 @@ def first_error(validator: Any, value: Any) -> Any:
     """The error that ajv would name; None where the value fits."""
     errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_schema_path))
     return errors[0] if errors else None
+
+
+def _text(schema: Any) -> str:
+    """A schema as JSON.
+
+    Raises:
+        CannotJudge: it holds what JSON has no words for, NaN or infinity.
+    """
+    try:
+        try:
+            return json.dumps(schema, sort_keys=True, default=str, allow_nan=False)
+        except TypeError:  # numbers among its names (`properties: {1: …, a: …}`), which are texts in JSON
+            named = json.loads(json.dumps(schema, default=str, allow_nan=False))
+            return json.dumps(named, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        raise CannotJudge(
+            "schema is invalid: it holds what JSON cannot (NaN, infinity)", "bad-assertion"
+        ) from None
 
 
 @lru_cache(maxsize=256)

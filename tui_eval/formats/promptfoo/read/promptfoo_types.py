@@ -123,6 +123,25 @@ ASSERTION_KEYS = names(
     alpha beta gamma
     """
 )
+_SQL = names("databaseType allowedTables allowedColumns")
+VALUE_KEYS = {
+    "is-sql": _SQL,
+    "contains-sql": _SQL,
+    "is-xml": names("requiredElements"),
+    "contains-xml": names("requiredElements"),
+    "word-count": names("min max"),
+    "skill-used": names("name pattern min max"),
+    "trace-span-count": names("pattern min max"),
+    "trace-span-duration": names("pattern max percentile"),
+    "trace-error-spans": names("pattern max_count max_percentage"),
+    "trajectory:tool-used": names("name pattern type min max"),
+    "trajectory:tool-args-match": names("name pattern type args arguments mode defaults ignore"),
+    "trajectory:tool-sequence": names("steps mode"),
+    "trajectory:step-count": names("name pattern type min max"),
+    "trajectory:goal-success": names("goal"),
+}
+"""What the mapping under `value` may say, of assertions whose rule it is and no data."""
+STEP_KEYS = names("name pattern type")
 OF_EVERY_TEST = {"assert": "defaultTest", "vars": "defaultTest", "threshold": "defaultTest"}
 OF_AN_ASSERTION = {"type": "assert, in an entry of its list", "value": "assert, in an entry of its list"}
 """Keys that the tool passes over a level higher than where they count, and where that is."""

@@ -269,6 +269,7 @@ class TestReader:
         self.reading.check_keys(entry, promptfoo_types.ASSERTION_KEYS, self.path, self.line_of, at)
         self._check_type(kind, (*at, "type"))
         place = (*at, "value")
+        self._check_rule(kind.removeprefix("not-"), entry.get("value"), place)
         self.reading.note_own_env(self.path, self.line_of(*place), dotted_key(place), entry.get("value"))
         extra = {
             k: v
@@ -287,6 +288,20 @@ class TestReader:
             extra=extra or None,
             line=self.line_of(*at),
         )
+
+    def _check_rule(self, kind: str, value: Any, at: Path_) -> None:
+        """A slip in what an assertion asks for (`allowedTable`) would ask for nothing."""
+        known = promptfoo_types.VALUE_KEYS.get(kind)
+        if known is None:
+            return
+        if isinstance(value, dict):
+            self.reading.check_keys(value, known, self.path, self.line_of, at)
+            value, at = value.get("steps"), (*at, "steps")
+        if "steps" in known and isinstance(value, list):
+            for number, step in enumerate(value):
+                if isinstance(step, dict):
+                    place = (*at, number)
+                    self.reading.check_keys(step, promptfoo_types.STEP_KEYS, self.path, self.line_of, place)
 
     def _metric(self, value: Any, at: Path_) -> str | None:
         return text(value) if isinstance(value, (int, float)) else self._text(value, at)
