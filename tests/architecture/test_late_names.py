@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.support.source import nodes_of
+from tests.support.source import nodes_of, tree_of
 from tui_eval.formats.promptfoo.judge import registry
 
 ROOT = Path(__file__).parents[2]
@@ -61,3 +62,30 @@ def test_every_module_named_in_a_text_is_there() -> None:
         except ImportError as error:
             missing.append(f"{module}: {error}")
     assert not missing
+
+
+def _imports(nodes: Iterable[ast.AST]) -> set[str]:
+    return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+
+
+def test_a_package_that_is_only_imported_late_is_never_imported_by_one_of_its_modules() -> None:
+    """Of two threads, of which one imports a module and one the package that imports its modules, each waits for the
+    other: Python lets one go on with half a module, which is an ImportError in place of a verdict."""
+    at_once = {path: _imports(tree_of(path).body) for path in sorted((ROOT / "tui_eval").rglob("*.py"))}
+    faults: list[str] = []
+    for path in (one for one in at_once if one.name == "__init__.py"):
+        package = ".".join(path.parent.relative_to(ROOT).parts) + "."
+        outside = [one for one in at_once if path.parent not in one.parents]
+        if not any(name.startswith(package) for name in at_once[path]) or any(
+            f"{name}.".startswith(package) for one in outside for name in at_once[one]
+        ):
+            continue
+        faults += [
+            f"{one.relative_to(ROOT)} imports {name}, not {package[:-1]}"
+            for one in outside
+            for function in nodes_of(one)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            for name in sorted(_imports(ast.walk(function)))
+            if name.startswith(package)
+        ]
+    assert not faults

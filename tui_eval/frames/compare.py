@@ -156,7 +156,7 @@ def _compare(
 def _order_text(pairs: list[ColumnPair], settings: ComparisonSettings, lengths: tuple[int, int]) -> str:
     """Rows that are the same in another order, in one line: cell by cell they would all differ."""
     from tui_eval.frames.alignment import sorted_alike, turned_around
-    from tui_eval.frames.diagnosis.finding import name_of, sorted_words
+    from tui_eval.frames.diagnosis import name_of, sorted_words
     from tui_eval.frames.difference import Difference
 
     if (turned := turned_around(pairs)) is not None:

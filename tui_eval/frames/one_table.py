@@ -233,7 +233,7 @@ class OneTable:
 
     def _apart_fact(self) -> tuple[str, str]:
         """Of the rows that both sides have."""
-        from tui_eval.frames.diagnosis.finding import name_of
+        from tui_eval.frames.diagnosis import name_of
 
         columns = sorted((one for one in self.columns if one.apart), key=lambda one: -one.apart)
         more = len(columns) - _NAMED

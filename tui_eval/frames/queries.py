@@ -190,13 +190,13 @@ def _adds_up(
     expected: Any, own: Any, settings: ComparisonSettings | None, columns: Sequence[str] | None
 ) -> bool:
     """Whether the expected rows are sums of a query's."""
-    from tui_eval.frames.diagnosis.granularity import granularity
+    from tui_eval.frames.diagnosis import granularity
     from tui_eval.frames.difference import align
 
     found = align(expected, own, settings, columns)
     if found.missing_columns or found.lengths[0] >= found.lengths[1]:
         return False
-    coarse = granularity(found)
+    coarse = granularity.granularity(found)
     return coarse is not None and coarse.explained == coarse.total
 
 
