@@ -62,21 +62,10 @@ class ResponsesSession(Session):
         """Send one turn."""
         agent = self.agent
         began = time.monotonic()
-        if request.messages is not None:
-            self.messages = list(request.messages)
-        else:
-            self.messages.append({"role": "user", "content": request.text or ""})
-        alone = request.messages is None and len(self.messages) == 1
-        body: dict[str, Any] = {"model": self.model, "input": request.text or "" if alone else self.messages}
-        body.update(agent.asked_for(self.model, request))
-        if agent.system:
-            body.setdefault("instructions", agent.system)
-        if request.schema is not None:
-            body["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": request.schema}}
         call = agent.client.call(
             "POST",
             below(agent.base_url, "responses"),
-            body=encode(body),
+            body=encode(self._body(request)),
             headers=self.headers,
             turn=request.turn,
         )
@@ -101,34 +90,8 @@ class ResponsesSession(Session):
         usage = _usage(answer.get("usage")) if isinstance(answer, dict) else None
         if usage is not None:
             yield UsageReport(usage, self._cost(answer, usage))  # paid for, whatever it is
-        if isinstance(answer, dict) and answer.get("error"):
-            said = explain(text_of({"error": answer["error"]}))
-            said_before = _read(answer["output"], {})[1] if isinstance(answer.get("output"), list) else ""
-            raise AgentError(
-                f"{agent.base_url}/responses reported an error: {said}",
-                answer=said_before,
-                code="reported",
-                said=said,
-            )
-        if not isinstance(answer, dict):
-            raise AgentError(
-                f"{agent.base_url}/responses answered something that is no response",
-                code="unreadable",
-                said="no response",
-                place=place_of(agent.base_url),
-            )
-        output = answer["output"] if isinstance(answer.get("output"), list) else []
         filters_too = not (agent.promptfoo or self.tested)
-        if (why := finish_reasons.failure(_reason(answer), filters_too=filters_too)) is not None:
-            who = f"{agent.base_url}/responses"
-            raise finish_reasons.error(who, why, _reason(answer), _read(output, {})[1])
-        if not output:
-            raise AgentError(
-                f"{agent.base_url}/responses answered without output",
-                code="empty-answer",
-                said="no output",
-                place=place_of(agent.base_url),
-            )
+        self._check(answer, filters_too=filters_too)
         answered: dict[int, str] = {}
         for number, item in enumerate(answer["output"]):
             if self.callbacks is not None and isinstance(item, dict) and item.get("type") == "function_call":
@@ -149,15 +112,7 @@ class ResponsesSession(Session):
         for event in events:
             yield event
         self.messages.append({"role": "assistant", "content": text})
-        reply = Reply(
-            turn=request.turn,
-            text=text,
-            usage=usage,
-            cost=self._cost(answer, usage),
-            latency_ms=round((time.monotonic() - began) * 1000, 1),
-            finish_reason="stop" if answer.get("status") == "completed" else answer.get("status"),
-            model=str(answer.get("model") or self.model),
-        )
+        reply = self._reply(request.turn, answer, text, usage, round((time.monotonic() - began) * 1000, 1))
         if self.tested:
             told = {"responseId": answer.get("id"), "model": answer.get("model")}
             reply.metadata = {**told, "http": call.answered()}
@@ -166,6 +121,70 @@ class ResponsesSession(Session):
         else:
             reply.output = promptfoo_outputs.structured(text, agent.parameters.get("response_format"))
         yield Finished(reply)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        """What is sent for a turn, which is then a part of the conversation."""
+        agent = self.agent
+        if request.messages is not None:
+            self.messages = list(request.messages)
+        else:
+            self.messages.append({"role": "user", "content": request.text or ""})
+        alone = request.messages is None and len(self.messages) == 1
+        body: dict[str, Any] = {"model": self.model, "input": request.text or "" if alone else self.messages}
+        body.update(agent.asked_for(self.model, request))
+        if agent.system:
+            body.setdefault("instructions", agent.system)
+        if request.schema is not None:
+            body["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": request.schema}}
+        return body
+
+    def _check(self, answer: Any, *, filters_too: bool) -> None:
+        """See that there is an answer.
+
+        Raises:
+            AgentError: it says an error, is no response, or ended without one.
+        """
+        agent = self.agent
+        if isinstance(answer, dict) and answer.get("error"):
+            said = explain(text_of({"error": answer["error"]}))
+            said_before = _read(answer["output"], {})[1] if isinstance(answer.get("output"), list) else ""
+            raise AgentError(
+                f"{agent.base_url}/responses reported an error: {said}",
+                answer=said_before,
+                code="reported",
+                said=said,
+            )
+        if not isinstance(answer, dict):
+            raise AgentError(
+                f"{agent.base_url}/responses answered something that is no response",
+                code="unreadable",
+                said="no response",
+                place=place_of(agent.base_url),
+            )
+        output = answer["output"] if isinstance(answer.get("output"), list) else []
+        if (why := finish_reasons.failure(_reason(answer), filters_too=filters_too)) is not None:
+            who = f"{agent.base_url}/responses"
+            raise finish_reasons.error(who, why, _reason(answer), _read(output, {})[1])
+        if not output:
+            raise AgentError(
+                f"{agent.base_url}/responses answered without output",
+                code="empty-answer",
+                said="no output",
+                place=place_of(agent.base_url),
+            )
+
+    def _reply(
+        self, turn: int, answer: dict[str, Any], text: str, usage: Usage | None, latency_ms: float
+    ) -> Reply:
+        return Reply(
+            turn=turn,
+            text=text,
+            usage=usage,
+            cost=self._cost(answer, usage),
+            latency_ms=latency_ms,
+            finish_reason="stop" if answer.get("status") == "completed" else answer.get("status"),
+            model=str(answer.get("model") or self.model),
+        )
 
     def _cost(self, answer: dict[str, Any], usage: Usage | None) -> float | None:
         agent, model = self.agent, str(answer.get("model") or self.model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -97,27 +97,9 @@ def rescore(
     environment = RunContext(config, trust)
     environment.answers = kept_answers(config, trust, request)  # of judges: what they say now replaces that
     check_judge(request, environment, typed=overrides.judge)
-    now = of_today((one.case for one in recorded), today.values())
-    judged: list[Judged] = []
-    for number, one in enumerate(recorded):
-        if so_far is not None:
-            so_far("looking up today's assertions", number, len(recorded))
-        row = one.row
-        # Its column as it was recorded; nobody has typed its agent now.
-        cells = [RequestCell(row.case_id, row.agent, row.model)]
-        own = msgspec.structs.replace(request, agents=[], models=[], cells=cells)
-        case = now.get((one.case.case_id, one.case.content_hash), one.case)
-        if case.case_id != row.case_id:
-            case = msgspec.structs.replace(case, case_id=row.case_id)
-        jobs = plan([case], config, own, dict, settings, trust=trust)
-        judged.append(judged_by(jobs, one, info.id))
+    judged = _by_todays_files(recorded, today, settings, request, environment, info.id, so_far)
     check_given(overrides.agreed, [one.job for one in judged], config, trust)
-    if wanted := wants_of_judging([one.job for one in judged], config, trust):
-        again = rescore_command(
-            info.id if folder.name == info.id else folder,
-            {**msgspec.to_builtins(request), "agreed": [*request.agreed, *wanted]},
-        )
-        raise SelectionError(f"judging again needs trust: {'; '.join(wanted)}; look at it, then: {again}")
+    _refuse_without_trust(folder, info, judged, request, environment)
     problems = [*config.problems, *problems]  # a setting that was left out may be what its verdicts rest on
     writer = new_writer(Store(root), config, request, [one.job for one in judged], environment)
     whole = overrides.case_ids is None
@@ -137,6 +119,51 @@ def rescore(
     active.noted = list(filter(None, notes))
     writer.flush()
     return active
+
+
+def _by_todays_files(
+    recorded: Sequence[AnsweredAttempt],
+    today: Mapping[str, Case],
+    settings: dict[str, dict[str, Any]],
+    request: RunRequest,
+    environment: RunContext,
+    run_id: str,
+    so_far: SoFar | None,
+) -> list[Judged]:
+    """A job for each recorded answer, by the case as it is in today's files."""
+    config, trust = environment.config, environment.trust
+    now = of_today((one.case for one in recorded), today.values())
+    judged: list[Judged] = []
+    for number, one in enumerate(recorded):
+        if so_far is not None:
+            so_far("looking up today's assertions", number, len(recorded))
+        row = one.row
+        # Its column as it was recorded; nobody has typed its agent now.
+        cells = [RequestCell(row.case_id, row.agent, row.model)]
+        own = msgspec.structs.replace(request, agents=[], models=[], cells=cells)
+        case = now.get((one.case.case_id, one.case.content_hash), one.case)
+        if case.case_id != row.case_id:
+            case = msgspec.structs.replace(case, case_id=row.case_id)
+        jobs = plan([case], config, own, dict, settings, trust=trust)
+        judged.append(judged_by(jobs, one, run_id))
+    return judged
+
+
+def _refuse_without_trust(
+    folder: Path, info: RunInfo, judged: Sequence[Judged], request: RunRequest, environment: RunContext
+) -> None:
+    """See that judging needs no trust that nobody gives now.
+
+    Raises:
+        SelectionError: it does, with the command that gives it.
+    """
+    config, trust = environment.config, environment.trust
+    if wanted := wants_of_judging([one.job for one in judged], config, trust):
+        again = rescore_command(
+            info.id if folder.name == info.id else folder,
+            {**msgspec.to_builtins(request), "agreed": [*request.agreed, *wanted]},
+        )
+        raise SelectionError(f"judging again needs trust: {'; '.join(wanted)}; look at it, then: {again}")
 
 
 def whole_ids(folder: Path, case_ids: Sequence[str]) -> set[str]:

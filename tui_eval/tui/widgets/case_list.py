@@ -126,16 +126,8 @@ class CaseLines(RowView):
     def case_parts(self, shown: TreeLine, entry: CaseRow, indent: str, width: int) -> list[Span]:
         """A case, or a test by what became of its rows, in so many cells."""
         columns = self.layout_for(width + 1)
-        status = entry.status
-        flaky = entry.flaky and status != "running"
-        style = status or "new"
-        word = status.replace("-", " ") if not (flaky and status in ("passed", "failed")) else "flaky"
-        if flaky and word == "flaky":
-            style = "flaky"
-            passed, of = entry.passed_of
-            if 0 < of < 10 and columns.word in (0, WORD_CELLS):
-                word = f"flaky {passed}/{of}"
-        glyph = self.symbols.glyphs.get(status, " ")
+        word, style = self._outcome(entry, columns)
+        glyph = self.symbols.glyphs.get(entry.status, " ")
         room = width - columns.total - len(indent) - 2
         # A row below its test's line says only what tells it from its siblings.
         called = shown.name if shown.kind == "case" else entry.name
@@ -144,24 +136,8 @@ class CaseLines(RowView):
         if shown.holds_lines:
             parts.append(Span(f"{self.symbols.folded if shown.folded else self.symbols.unfolded} ", "dim"))
             room -= 2
-        said: list[Span] = []
-        if entry.note is not None:
-            said = [self._note(entry.note, room - min(cell_len(name), 24))]
-            room -= cell_len(said[0][0])
-        if flaky and word.startswith("flaky") and self.symbols.unicode and self.kind == "suites":
-            said.append(Span(f" {word}", style))
-            room -= cell_len(word) + 1
-        if entry.compat == "reference" and not self._is_said_above(shown):
-            mark = rules_spans(entry.compat, " ")
-            said += mark
-            room -= width_of(mark)
-        if entry.edited and status not in AT_WORK:
-            count = f"{entry.edited:,} " if shown.members and entry.edited < len(shown.standing) else ""
-            said.append(Span(f" {count}edited", "note"))
-            room -= cell_len(said[-1][0])
-        if entry.cached and not columns.duration and room > 2 * NAME_CELLS:  # else it stands for the time
-            said.append(Span(" cached", "dim"))
-            room -= len(" cached")
+        said = tuple(self._said(shown, entry, name, word, style, columns, room))
+        room -= width_of(said)
         aside, message = self._aside(shown, entry)
         told = (entry.variant if called == entry.name else "", shown.beside)
         parted = [visible(clip(one, 100), newlines=False) for one in told]
@@ -203,9 +179,55 @@ class CaseLines(RowView):
         if attempts:
             parts.append(Span(" "))
             parts += self._attempts(entry.attempts, columns.attempts)
+        return parts + self._figures(entry, columns, word, style, trend)
+
+    def _outcome(self, entry: CaseRow, columns: CaseColumns) -> tuple[str, str]:
+        """What became of a case, in a word, and its style."""
+        status = entry.status
+        flaky = entry.flaky and status != "running"
+        word = status.replace("-", " ") if not (flaky and status in ("passed", "failed")) else "flaky"
+        if not (flaky and word == "flaky"):
+            return word, status or "new"
+        passed, of = entry.passed_of
+        short = 0 < of < 10 and columns.word in (0, WORD_CELLS)
+        return f"flaky {passed}/{of}" if short else word, "flaky"
+
+    def _said(
+        self,
+        shown: TreeLine,
+        entry: CaseRow,
+        name: str,
+        word: str,
+        style: str,
+        columns: CaseColumns,
+        room: int,
+    ) -> list[Span]:
+        """What stands before the columns of figures, in at most `room` cells with the name: a note, that it is flaky,
+        edited or cached, whose rules count."""
+        said: list[Span] = []
+        if entry.note is not None:
+            said = [self._note(entry.note, room - min(cell_len(name), 24))]
+        flaky = entry.flaky and entry.status != "running"
+        if flaky and word.startswith("flaky") and self.symbols.unicode and self.kind == "suites":
+            said.append(Span(f" {word}", style))
+        if entry.compat == "reference" and not self._is_said_above(shown):
+            said += rules_spans(entry.compat, " ")
+        if entry.edited and entry.status not in AT_WORK:
+            count = f"{entry.edited:,} " if shown.members and entry.edited < len(shown.standing) else ""
+            said.append(Span(f" {count}edited", "note"))
+        # Else it stands for the time.
+        if entry.cached and not columns.duration and room - width_of(tuple(said)) > 2 * NAME_CELLS:
+            said.append(Span(" cached", "dim"))
+        return said
+
+    def _figures(
+        self, entry: CaseRow, columns: CaseColumns, word: str, style: str, trend: bool
+    ) -> list[Span]:
+        """The columns at the right: the outcome's word, trend, tokens, cost, time, age."""
+        parts: list[Span] = []
+        dim = "dim"
         if columns.word:
             parts.append(Span(" " + fit(word, columns.word), style))
-        dim = "dim"
         if trend:
             line = self.symbols.trend(entry.trend, columns.trend)
             parts.append(Span(" " + fit(line, columns.trend, right=True), dim))
@@ -219,7 +241,7 @@ class CaseLines(RowView):
             time_style = "retrying" if late else dim
             parts.append(Span(" " + fit(time_text, columns.duration, right=True), time_style))
         if columns.age:
-            old = formatting.age(self.now() - entry.finished_at) if entry.finished_at and status else ""
+            old = formatting.age(self.now() - entry.finished_at) if entry.finished_at and entry.status else ""
             parts.append(Span(" " + fit(old, columns.age, right=True), dim))
         return parts
 

@@ -97,62 +97,76 @@ def detail(
 ) -> list[Block]:
     """The selected call: what was expected of it beside what it was given, then its result; after
     it the assertions on tools that no call satisfies (not where it is wanted `alone`)."""
-    blocks: list[Block] = []
-    if row is not None:
-        call = row.call
-        result = call.result_entry
-        arguments = parsed(call.entry.arguments) if rendered else call.entry.arguments
-        facts = " · ".join(part for part in (row.took, row.size and f"{row.size} characters") if part)
-        rule = Block(
-            f"c{row.number}", "turn", f"{row.number} {row.name}", partial(_one, facts), row.turn, "strong"
-        )
-        blocks.append(rule)
-        related = [(i, v) for i, v in enumerate(attempt.verdicts) if concerns(v, call)]
-        for index, verdict in related:
-            if only_failing and verdict.passed:
-                continue
-            blocks.append(_verdict(index, verdict))
-            wanted = [
-                one for one in calls_of(verdict) if one.text == call.name and one.path and one.kind == "call"
-            ]
-            if wanted:
-                source = partial(argument_lines, wanted)
-                blocks.append(Block(f"v{index}.0", "part", "expected", source, row.turn, word_of(verdict)))
-            elif not verdict.passed:
-                blocks.append(_explained(index, verdict, pair(attempt.transcript)))
-        source = partial(_or_nothing, arguments, rendered)
-        blocks.append(
-            Block(f"a{row.number}", "tool_call", "arguments", source, row.turn, "role-tool_call", 30)
-        )
-        if call.error:
-            blocks.append(
-                Block(
-                    f"x{row.number}",
-                    "error",
-                    "! error",
-                    partial(text_lines, call.error, "error"),
-                    row.turn,
-                    "role-error",
-                )
-            )
-        if result is not None and (result.result is not None or result.text or not call.error):
-            value = result.result if result.result is not None else result.text
-            source = partial(_result, value, rendered)
-            blocks.append(
-                Block(
-                    f"r{row.number}",
-                    "tool_result",
-                    "result",
-                    source,
-                    row.turn,
-                    "role-tool_result",
-                    200,
-                    row.length,
-                    raw=value if isinstance(value, str) and len(value) > LONG else "",
-                )
-            )
+    blocks = _of_call(attempt, row, rendered, only_failing) if row is not None else []
     if alone:
         return blocks
+    blocks += _of_no_call(attempt, only_failing)
+    blocks += _reported(attempt)
+    blocks += trace_blocks(attempt.trace)
+    if not blocks:
+        blocks.append(Block("empty", "note", "", partial(text_lines, "No tools were called.", "muted")))
+    return blocks
+
+
+def _of_call(attempt: Attempt, row: CallRow, rendered: bool, only_failing: bool) -> list[Block]:
+    """A call: the assertions on it with what they expected, its arguments and its result."""
+    blocks: list[Block] = []
+    call = row.call
+    result = call.result_entry
+    arguments = parsed(call.entry.arguments) if rendered else call.entry.arguments
+    facts = " · ".join(part for part in (row.took, row.size and f"{row.size} characters") if part)
+    rule = Block(
+        f"c{row.number}", "turn", f"{row.number} {row.name}", partial(_one, facts), row.turn, "strong"
+    )
+    blocks.append(rule)
+    related = [(i, v) for i, v in enumerate(attempt.verdicts) if concerns(v, call)]
+    for index, verdict in related:
+        if only_failing and verdict.passed:
+            continue
+        blocks.append(_verdict(index, verdict))
+        wanted = [
+            one for one in calls_of(verdict) if one.text == call.name and one.path and one.kind == "call"
+        ]
+        if wanted:
+            source = partial(argument_lines, wanted)
+            blocks.append(Block(f"v{index}.0", "part", "expected", source, row.turn, word_of(verdict)))
+        elif not verdict.passed:
+            blocks.append(_explained(index, verdict, pair(attempt.transcript)))
+    source = partial(_or_nothing, arguments, rendered)
+    blocks.append(Block(f"a{row.number}", "tool_call", "arguments", source, row.turn, "role-tool_call", 30))
+    if call.error:
+        blocks.append(
+            Block(
+                f"x{row.number}",
+                "error",
+                "! error",
+                partial(text_lines, call.error, "error"),
+                row.turn,
+                "role-error",
+            )
+        )
+    if result is not None and (result.result is not None or result.text or not call.error):
+        value = result.result if result.result is not None else result.text
+        source = partial(_result, value, rendered)
+        blocks.append(
+            Block(
+                f"r{row.number}",
+                "tool_result",
+                "result",
+                source,
+                row.turn,
+                "role-tool_result",
+                200,
+                row.length,
+                raw=value if isinstance(value, str) and len(value) > LONG else "",
+            )
+        )
+    return blocks
+
+
+def _of_no_call(attempt: Attempt, only_failing: bool) -> list[Block]:
+    """The assertions on tools that no call is of."""
+    blocks: list[Block] = []
     calls = pair(attempt.transcript) if any(about_tools(verdict) for verdict in attempt.verdicts) else []
     called = {place for call in calls for place in ((call.name, None), (call.name, call.entry.turn))}
     for index, verdict in enumerate(attempt.verdicts):
@@ -169,10 +183,6 @@ def detail(
                 blocks.append(
                     Block(f"v{index}.actual", "part", "actual", source, verdict.turn or 0, "muted", 12)
                 )
-    blocks += _reported(attempt)
-    blocks += trace_blocks(attempt.trace)
-    if not blocks:
-        blocks.append(Block("empty", "note", "", partial(text_lines, "No tools were called.", "muted")))
     return blocks
 
 
