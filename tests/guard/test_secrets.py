@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 from urllib.parse import quote
 
@@ -121,6 +122,29 @@ def test_every_form_is_masked(written: str) -> None:
     assert "ss/w" not in masked and "ss%2Fw" not in masked
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        SECRET,
+        html.escape(SECRET),
+        json.dumps(SECRET),
+        json.dumps(json.dumps(SECRET)),
+        repr(SECRET),
+        quote(quote(SECRET, safe=""), safe=""),
+    ],
+)
+def test_every_form_is_masked_in_a_record_which_is_json_itself(written: str) -> None:
+    body = json.dumps({"text": written}, ensure_ascii=False)
+    text = json.loads(Masker([SECRET]).text(body))["text"]
+    assert MASK in text and "w" not in text
+
+
+def test_a_cookie_is_masked_without_its_name_too() -> None:
+    values = secret_values({"Cookie": "lang=en; sid=s3cret-of-a-session; theme=dark"})
+    assert Masker(values).text("sid is s3cret-of-a-session, theme dark") == f"sid is {MASK}, theme dark"
+    assert secret_values({"api_key": "aGVsbG8gd29ybGQ="}) == ["aGVsbG8gd29ybGQ="]
+
+
 def test_longest_first_and_short_ones_left_out() -> None:
     masker = Masker(["abcdefgh", "abcdefghijkl", "abc"])
     assert masker.text("abc abcdefgh abcdefghijkl") == f"abc {MASK} {MASK}"
@@ -208,7 +232,10 @@ def test_names_that_are_likely_ones_hold_secrets_where_the_value_looks_like_one(
     secrets = {
         "JWT": "eyJhbGciOiJIUzI1NiJ9.e30.x", "COOKIE": "sid=8f3a9c21", "SESSION": "a8f3c9d2e1", "NPM_AUTH": "bmVsbDo4",
     }  # fmt: skip
-    assert set(secret_values(secrets)) == set(secrets.values())
+    assert set(secret_values(secrets)) == {
+        *secrets.values(),
+        "8f3a9c21",
+    }  # a cookie is one without its name, too
     plain = {
         "DESKTOP_SESSION": "ubuntu-22.04", "SESSION": "evaluation", "NPM_AUTH": "required", "XDG_SESSION_ID": "1234567890",
         "COOKIE": "/etc/cookie1", "PASS": "1", "DB_PASS": "true", "auth_type": "bearer12345", "session": 1234567890,

@@ -53,13 +53,16 @@ def forms(secret: str) -> set[str]:
     found |= {page.replace('"', double).replace("'", single) for double, single in quotes}
     raw = secret.encode("utf-8", "surrogatepass")
     for encoded in (quote(raw), quote(raw, safe=""), quote_plus(raw)):
-        found |= {encoded, re.sub("%..", lambda code: code[0].lower(), encoded)}
+        small = re.sub("%..", lambda code: code[0].lower(), encoded)
+        found |= {encoded, small, encoded.replace("%", "%25"), small.replace("%", "%25")}  # an address in one
     for offset in range(3):
         encoded = base64.b64encode(b"\0" * offset + raw)
         last = (offset + len(raw)) * 8 // 6
         first = -(-offset * 8 // 6)
         inner = encoded[first:last].decode()
         found |= {inner, inner.replace("+", "-").replace("/", "_")}
+    # Records are looked through as JSON, in which each of these is escaped once more.
+    found |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in found}
     return {form for form in found if len(form) >= SHORTEST}
 
 

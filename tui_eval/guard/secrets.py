@@ -79,6 +79,7 @@ _OF_A_USER = frozenset({"u", "user", "proxy-user", "U"})
 """Options that curl takes a login by, `name:password`."""
 _PROVIDING = frozenset({"provider", "helper", "command", "store", "vault", "manager", "ref"})
 _LONGEST_DOCUMENT = 50_000
+_COOKIES = r"\s*[A-Za-z_][\w.-]*=[^\s;=][^\s;]*(?:;\s*[A-Za-z_][\w.-]*=[^\s;]*)*;?\s*"
 _IN_COOKIE = r"((?:[A-Za-z_][\w.-]*=(?=[^\s;=]))?)([^\s;]+)"
 
 
@@ -277,7 +278,7 @@ def _collect(value: Any, secret: bool, found: dict[str, None], depth: int) -> No
             _keep(part, found)
         if secret:
             _keep(value, found)
-            for part in (*credential_parts(value), *_lines_of(value)):
+            for part in (*credential_parts(value), *_lines_of(value), *_in_cookies(value)):
                 _keep(part, found)
     elif isinstance(value, int) and not isinstance(value, bool) and secret:
         _keep(str(value), found)
@@ -286,6 +287,14 @@ def _collect(value: Any, secret: bool, found: dict[str, None], depth: int) -> No
 def _keep(value: str, found: dict[str, None]) -> None:
     if len(value) >= SHORTEST and MASK not in value and not re.search(_REFERENCE, value):
         found[value] = None
+
+
+def _in_cookies(value: str) -> list[str]:
+    """The secrets among the cookies of a header (`sid=…; lang=en`): a server knows them without their names."""
+    if re.fullmatch(_COOKIES, value) is None:
+        return []
+    pairs = (one.partition("=") for one in re.split(r";\s*", value.strip("; ")))
+    return [item for name, _, item in pairs if secret_name(name) or _opaque(item)]
 
 
 def _in_document(value: str, depth: int) -> list[str]:
