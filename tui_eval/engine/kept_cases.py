@@ -113,7 +113,7 @@ def _without_number(case_id: str) -> str:
     return without_number(case_id) if MASK in case_id else case_id
 
 
-def _is_masked(case: Case) -> bool:
+def is_masked(case: Case) -> bool:
     """Whether something is masked in a case, apart from its id and what lists call it, which never hold a secret."""
     return MASK.encode() in encode_json(msgspec.structs.replace(case, case_id="", variant="", prompt=None))
 
@@ -142,7 +142,7 @@ def with_secrets(
 ) -> dict[int, Case]:
     """The recorded cases with the secrets in them, which are not recorded, from today's suites. One that cannot be had
     whole is an error: asked and judged with the mask it would be another case, which may pass."""
-    wanted = {ref: case for ref, case in cases.items() if _is_masked(case)}
+    wanted = {ref: case for ref, case in cases.items() if is_masked(case)}
     if not wanted:
         return cases
     suites = {path: loaded[path] for path in {case.suite for case in wanted.values()} if path in loaded}
@@ -165,7 +165,7 @@ def _whole(case: Case, now: Case | None, masker: Masker) -> Case:
     """A recorded case with its secrets, from what it is today; else with the problem that it lacks them."""
     if now is not None:
         found = _restored(case, now, masker)
-        if not _is_masked(found) or _is_masked(now):  # it may be the case's own text
+        if not is_masked(found) or is_masked(now):  # it may be the case's own text
             return found
         if now.content_hash == case.content_hash:
             return now
