@@ -118,7 +118,7 @@ def is_masked(case: Case) -> bool:
     return MASK.encode() in encode_json(msgspec.structs.replace(case, case_id="", variant="", prompt=None))
 
 
-def _restored(case: Case, today: Case, masker: Masker) -> Case:
+def restored(case: Case, today: Case, masker: Masker) -> Case:
     """A recorded case with what is masked in it taken from the case as it is today, where that is the same otherwise."""
     now = msgspec.json.decode(encode_json(today))
     hidden = msgspec.json.decode(encode_json(KeptCases(masker).kept(today)))
@@ -164,7 +164,7 @@ def with_secrets(
 def _whole(case: Case, now: Case | None, masker: Masker) -> Case:
     """A recorded case with its secrets, from what it is today; else with the problem that it lacks them."""
     if now is not None:
-        found = _restored(case, now, masker)
+        found = restored(case, now, masker)
         if not is_masked(found) or is_masked(now):  # it may be the case's own text
             return found
         if now.content_hash == case.content_hash:
