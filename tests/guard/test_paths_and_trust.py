@@ -79,8 +79,9 @@ def test_no_paths(tmp_path: Path, path: str) -> None:
 def test_links_in_a_circle(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    with pytest.raises(OSError):
-        confine(tmp_path, "a", Trust())
+    for path in ("a", "a/below"):
+        with pytest.raises(OSError):
+            confine(tmp_path, path, Trust())
 
 
 @pytest.fixture

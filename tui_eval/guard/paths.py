@@ -6,6 +6,7 @@ import errno
 import fnmatch
 import os
 import stat
+import sys
 from pathlib import Path
 
 from tui_eval.guard.trust import Trust, from_root
@@ -102,11 +103,19 @@ def resolve(path: str | Path, base: Path) -> Path:
         OSError: it cannot be a path (a NUL or lone surrogate in it, links in a circle).
     """
     try:
-        return (base / path).resolve()
+        found = (base / path).resolve()
     except OSError:
         raise
     except (ValueError, RuntimeError) as error:  # a NUL or lone surrogate; a circle before Python 3.13
         raise OSError(errno.EINVAL, f"not a usable path ({error})", repr(str(path))) from None
+    if sys.version_info >= (3, 13):  # which leaves the links of a circle as they are
+        try:
+            circle = stat.S_ISLNK(os.lstat(found).st_mode)
+        except OSError as error:
+            circle = error.errno == errno.ELOOP
+        if circle:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(found))
+    return found
 
 
 def read_file(path: Path, limit: int = LARGEST) -> bytes:
