@@ -304,12 +304,13 @@ def export_run(reference: str, paths: Sequence[Path]) -> int:
 
 
 def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int:
-    """Have the judge name the groups of failures of a run that has ended: say what it asks and costs, ask, keep the names with the run and print the groups.
+    """Have the judge name the groups of failures of a run that has ended: say what it asks and costs, ask, keep the names with the run and print the groups. Without a judge they are printed as they are.
 
     Raises:
-        CommandError: no such run, no judge, nothing that failed.
+        CommandError: no such run, nothing that failed.
     """
     from tui_eval.engine.after.failure_naming import (  # late: no other command names
+        NoJudge,
         name_failures,
         plan_naming,
     )
@@ -321,6 +322,14 @@ def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int
         price = "" if planned.cost is None or planned.free else f", about {usd(planned.cost)}"
         warn(f"asking {visible(planned.judge)} {counted(planned.questions, 'question')}{price}")
         found = asyncio.run(name_failures(folder, judge, trust))
+    except NoJudge as error:
+        with contextlib.closing(_reader(reference)) as reader:
+            found = reader.assessment()
+        if not found.modes:
+            raise CommandError(
+                f"run {reader.folder.name}: nothing failed, so there is nothing to group"
+            ) from None
+        warn(f"not named by anybody: {error}")
     except (StoreError, NothingToRun, ConfigError) as error:
         raise CommandError(str(error)) from None
     if as_json:

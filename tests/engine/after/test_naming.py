@@ -125,3 +125,14 @@ async def test_the_command_line(project, cli: Cli, monkeypatch) -> None:  # noqa
     assert done.code == 0 and NAMED in done.out and "1 question" in done.err
     done = await asyncio.to_thread(cli, "assess", folder.name, "--json")
     assert json.loads(done.out)["modes"][0]["name"] == NAMED
+
+
+async def test_without_a_judge_the_groups_are_printed_as_they_are(project, cli: Cli, monkeypatch) -> None:  # noqa: F811
+    root, folder = await run_of(project)
+    config = root / "tui_eval.yaml"
+    config.write_text("\n".join(line for line in config.read_text().splitlines() if "judge" not in line))
+    monkeypatch.chdir(root)
+    done = await asyncio.to_thread(cli, "assess", folder.name)
+    assert done.code == 0 and 'lacks "o"' in done.out and "no judge is configured" in done.err
+    done = await asyncio.to_thread(cli, "assess", folder.name, "--json")
+    assert json.loads(done.out)["modes"][0]["name"] is None

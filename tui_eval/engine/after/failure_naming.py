@@ -31,6 +31,10 @@ FREE = ("scripted", "echo", "replay")
 """Types of agents that cost nothing."""
 
 
+class NoJudge(NothingToRun):
+    """Nobody is configured who could name anything; the groups are there all the same."""
+
+
 class NamingPlan(msgspec.Struct):
     """What naming comes to: the judge, how many questions, about how many USD (None: unknown)."""
 
@@ -46,7 +50,7 @@ async def plan_naming(
     """What would be asked, asking nothing. `agreed`: what the person agreed to for this time.
 
     Raises:
-        NothingToRun: no judge is configured, nothing failed, or the run still goes on.
+        NothingToRun: no judge is configured (`NoJudge`), nothing failed, or the run still goes on.
         ConfigError, StoreError: one clear line each.
     """
     async with _opened(folder, judge, trust, agreed) as (reader, environment, spec, _):
@@ -105,7 +109,7 @@ async def _opened(
             check_judge(msgspec.structs.replace(given, judge=name), environment, typed=judge)
             spec = environment.judge_spec(name)
             if spec is None:
-                raise NothingToRun(
+                raise NoJudge(
                     "no judge is configured: write `judge: NAME` into tui_eval.yaml (tui-eval help judge)"
                 )
             yield reader, environment, spec, name
