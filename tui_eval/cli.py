@@ -88,15 +88,29 @@ class _AppByDefault(click.Group):
         # While a shell completes, the word that may become a command's name is not among these yet.
         wants_group = args[:1] in (["--help"], ["-h"], ["--version"]) or (ctx.resilient_parsing and not args)
         if first not in self.commands and not wants_group:
+            if first is not None and not ctx.resilient_parsing and not os.path.lexists(first):
+                self._meant(first, ctx)
             args = ["app", *args]
         return super().parse_args(ctx, args)
 
+    def _meant(self, word: str, ctx: click.Context) -> None:
+        from tui_eval.guard.spelling import close_to
+        from tui_eval.guard.text import visible
 
-@click.group(cls=_AppByDefault, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
+        meant = close_to(word, (name for name, command in self.commands.items() if not command.hidden))
+        if meant:
+            named = visible(word, newlines=False)
+            raise click.UsageError(f"{named}: no such file, folder or command; did you mean {meant}?", ctx)
+
+
+_version_option = click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, help="Show the version and exit.",
     callback=lambda ctx, _, wanted: _answer(ctx, wanted, lambda: f"tui-eval, version {__version__}"),
 )  # fmt: skip
+
+
+@click.group(cls=_AppByDefault, context_settings={"help_option_names": ["-h", "--help"]})
+@_version_option
 def cli() -> None:
     """Debug the evaluations of AI agents: nao, StartToAgent, promptfoo and neuro-san suites.
 
@@ -111,6 +125,7 @@ def cli() -> None:
 @config_option
 @trust_option
 @click.option("--local", is_flag=True, help="leave the slow-line profile: full frame rate, animations")
+@_version_option
 def app_command(paths: tuple[str, ...], config_file: str | None, trust: bool, local: bool) -> int:
     """The app."""
     from tui_eval.commands.open_app import open_app

@@ -184,8 +184,20 @@ def test_the_options_of_the_app_are_named_where_one_looks_for_them(cli: Cli) -> 
     assert all(option in told for option in ("--config", "--trust", "--local", "tui-eval . --help"))
 
 
+def test_a_command_that_is_misspelt_is_named(cli: Cli, project: Path) -> None:
+    for words in (["chek", "."], ["rn", ".", "--attempts", "3"], ["exprt", "-o", "r.json"]):
+        told = cli(*words)
+        meant = {"chek": "check", "rn": "run", "exprt": "export"}[words[0]]
+        assert told.code == 4 and told.err.count("\n") == 1
+        assert f"{words[0]}: no such file, folder or command; did you mean {meant}?" in told.err
+    (project / "chek").mkdir()
+    assert "did you mean" not in cli("chek").err
+    assert "did you mean" not in cli("app2").err
+
+
 def test_version_and_help(cli: Cli) -> None:
-    assert "0." in cli("--version").out
+    for words in (["--version"], [".", "--version"], ["--trust", "--version"]):
+        assert cli(*words).out == cli("--version").out and "0." in cli("--version").out
     listed = cli("--help").out
     for command in ("run", "list", "check", "runs", "show", "attach", "resume", "cancel", "export", "init"):
         assert f"  {command} " in listed
