@@ -69,6 +69,12 @@ def test_a_programs_folder_that_is_not_there_is_an_error(cli: Cli, project: Path
             "system: cannot read",
         ),
         ("type: scripted, script: odd.yaml", "script: odd.yaml:2: default.delay: is not known here; known: "),
+        ("type: scripted, script: empty.yaml", "script: empty.yaml:1: a script is a mapping with rules"),
+        ("type: command, command: [./gone, --json]", "command: there is no file ./gone; mend its path"),
+        (
+            "type: command, command: bin/gone --json, cwd: .",
+            "command: there is no file bin/gone; mend its path",
+        ),
     ],
 )
 def test_an_entry_that_no_case_could_be_asked_with_is_an_error(
@@ -76,9 +82,25 @@ def test_an_entry_that_no_case_could_be_asked_with_is_an_error(
 ) -> None:
     """Each case erred when it was run, and `check` found nothing."""
     (project / "odd.yaml").write_text("default:\n  delay: 8\n", "utf-8")
+    (project / "empty.yaml").write_text("", "utf-8")
     (project / "tui_eval.yaml").write_text(f"agents:\n  helper: {{{entry}}}\n", "utf-8")
     told = cli("check", ".")
     assert told.code == 4 and f"tui_eval.yaml:2: agents.helper.{said}" in told.out, told
+
+
+@pytest.mark.parametrize("run", ["'2020'", "runs/gone"])
+def test_a_run_to_replay_that_is_not_here_is_noted(cli: Cli, project: Path, run: str) -> None:
+    """A checkout has no runs, so that it is no error; `check` said nothing, and each case was one."""
+    config = project / "tui_eval.yaml"
+    config.write_text(f"agents:\n  helper: {{type: replay, run: {run}}}\n", "utf-8")
+    told = cli("check", ".")
+    assert (
+        told.code == 0
+        and "tui_eval.yaml:2: agents.helper.run: " in told.out
+        and "name one that is here" in told.out
+    )
+    config.write_text("agents:\n  helper: {type: replay}\n", "utf-8")
+    assert "helper.run" not in cli("check", ".").out
 
 
 @pytest.mark.parametrize(

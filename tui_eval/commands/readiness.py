@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,12 +14,14 @@ from tui_eval.config.config_schema import AGENT_OPTIONS
 from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec, VariableNotSet
 from tui_eval.engine import grader_choice
 from tui_eval.engine.plan import Job, plan
+from tui_eval.engine.replayed import run_of
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import no_file
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Assertion, Case, Problem, Suite
+from tui_eval.store.run_folders import Store, StoreError
 
 _FILES = {"scripted": "script", "python": "function", "javascript": "file", "ruby": "file"}
 """The option of an agent that names its file."""
@@ -132,6 +135,17 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
         place = Path(spec.base or config.root) / folder
         if not os.path.isdir(place):
             return fault(f"there is no folder {folder}", "mend its path", "cwd", True)
+    if entry and spec.type == "command" and (program := _program(spec)):
+        path = Path(spec.base or config.root) / (folder or "") / program
+        if not os.path.exists(path):
+            return fault(no_file(path, program), "mend its path", "command", True)
+    if entry and spec.type == "replay" and "${" not in str(spec.options.get("run")):
+        try:
+            run_of(Store(config.root), str(spec.options.get("run") or ""), spec, trust)
+        except NeedsTrust:
+            return None
+        except StoreError as error:
+            return fault(str(error), "name one that is here", "run")
     try:
         filled = configuration.fill(spec, trust)
     except NeedsTrust:
@@ -160,6 +174,16 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
     if usual and not keyed and (not address or is_own_host(spec.type, str(address))):
         return fault("there is no key of its provider", f"set {usual}", "")
     return None
+
+
+def _program(spec: AgentSpec) -> str:
+    """The program of a command that is named by its path; empty where it is found on the `PATH`, or made of a variable."""
+    words = spec.options.get("command")
+    try:
+        first = str((shlex.split(words) if isinstance(words, str) else words or [""])[0])
+    except (ValueError, IndexError):
+        return ""  # said of the entry
+    return first if os.sep in first and "${" not in first else ""
 
 
 def _tool_fault(tool: Any, spec: AgentSpec, config: Config) -> tuple[str, str, str] | None:

@@ -161,7 +161,8 @@ class _Reader:
 
     def wrong(self, at: tuple[Any, ...], message: str) -> ConfigError:
         key = ".".join(str(part) for part in at)
-        return ConfigError(f"{self.shown}:{self.lines.at(*at)}: {key + ': ' if key else ''}{message}")
+        line = self.lines.at(*at) or 1  # of an empty file
+        return ConfigError(f"{self.shown}:{line}: {key + ': ' if key else ''}{message}")
 
     def script(self, value: Any) -> Script:
         if not isinstance(value, dict):
