@@ -13,7 +13,14 @@ from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import ModelAgent, asked, chosen_model, metadata_of, no_json
+from tui_eval.agents.models.model_call import (
+    ModelAgent,
+    asked,
+    chosen_model,
+    metadata_of,
+    no_json,
+    too_many_steps,
+)
 from tui_eval.agents.models.openai import KNOWN, add_usage
 from tui_eval.agents.models.recorded_messages import anthropic_messages, with_metadata
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -399,7 +406,7 @@ class AnthropicSession(Session):
                     yield self._spent(total, written, answer)
                 raise
             told = self._spent(total, written, answer)
-            total, cost, written = told.usage, told.cost, told.written
+            total, written = told.usage, told.written
             yield told
             if answer.stop_reason == "pause_turn" and not keeps_filtered:
                 # A long turn of the provider's own tools is to be gone on with, with what it has so far.
@@ -438,33 +445,42 @@ class AnthropicSession(Session):
             if ours:
                 self.messages.append({"role": "user", "content": results})
                 continue
-            text, metadata = metadata_of(text, agent.metadata, reported)
-            reason, output = answer.stop_reason, None
-            if agent.promptfoo:
-                reason = promptfoo_outputs.finish_reason(reason)
-                if request.schema is None and (self.tested or calls):
-                    text = promptfoo_outputs.of_blocks(answer.blocks, agent.parameters)
-                    output = promptfoo_outputs.structured(text, agent.parameters.get("output_format"))
-            yield Finished(
-                Reply(
-                    turn=request.turn,
-                    text=text,
-                    metadata=metadata,
-                    usage=total,
-                    cost=cost,
-                    latency_ms=round((time.monotonic() - began) * 1000, 1),
-                    finish_reason=reason,
-                    model=answer.model or self.model,
-                    output=output,
-                    guardrails={"flagged": True} if finish_reasons.is_filtered(reason) else None,
-                )
-            )
+            latency_ms = round((time.monotonic() - began) * 1000, 1)
+            yield Finished(self._reply(request, answer, text, bool(calls), reported, told, latency_ms))
             return
-        raise AgentError(
-            f"no answer after {agent.max_steps} steps of tool calls (max_steps)",
-            answer=answer.text,
-            code="too-many-steps",
-            limit=agent.max_steps,
+        raise too_many_steps(agent.max_steps, answer.text)
+
+    def _reply(
+        self,
+        request: Request,
+        answer: AnthropicAnswer,
+        text: str,
+        called: bool,
+        reported: list[Any],
+        told: UsageReport,
+        latency_ms: float,
+    ) -> Reply:
+        """The reply of a turn that ended with this answer, which `called` tools of nobody here. `reported` is what the model
+        reported by the tool of that name, `told` what the turn took."""
+        agent = self.agent
+        text, metadata = metadata_of(text, agent.metadata, reported)
+        reason, output = answer.stop_reason, None
+        if agent.promptfoo:
+            reason = promptfoo_outputs.finish_reason(reason)
+            if request.schema is None and (self.tested or called):
+                text = promptfoo_outputs.of_blocks(answer.blocks, agent.parameters)
+                output = promptfoo_outputs.structured(text, agent.parameters.get("output_format"))
+        return Reply(
+            turn=request.turn,
+            text=text,
+            metadata=metadata,
+            usage=told.usage,
+            cost=told.cost,
+            latency_ms=latency_ms,
+            finish_reason=reason,
+            model=answer.model or self.model,
+            output=output,
+            guardrails={"flagged": True} if finish_reasons.is_filtered(reason) else None,
         )
 
     def _spent(self, before: Usage, written: int, answer: AnthropicAnswer) -> UsageReport:

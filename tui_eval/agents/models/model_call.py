@@ -80,6 +80,16 @@ def no_model(spec: AgentSpec, how: str = "give one with -m") -> AgentError:
     return AgentError(f"{place(spec, 'model')}: is missing; {how}", code="bad-setting", said=said)
 
 
+def too_many_steps(most: int, answer: str) -> AgentError:
+    """The error of a turn in which a model called tools so often; `answer` is what it said last."""
+    return AgentError(
+        f"no answer after {most} steps of tool calls (max_steps)",
+        answer=answer,
+        code="too-many-steps",
+        limit=most,
+    )
+
+
 def no_json(item: bytes | str, url: str, answer: str) -> AgentError:
     """For a part of an answer that is not JSON; `answer` is what had come before it."""
     said = one_line(item if isinstance(item, str) else item[:1000].decode("utf-8", "replace"), 200)

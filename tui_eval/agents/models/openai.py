@@ -17,7 +17,7 @@ from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import ModelAgent, asked, metadata_of, no_model
+from tui_eval.agents.models.model_call import ModelAgent, asked, metadata_of, no_model, too_many_steps
 from tui_eval.agents.models.openai_stream import Completion, usage_of
 from tui_eval.agents.models.recorded_messages import chat_messages, with_metadata
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -233,9 +233,8 @@ class OpenAISession(Session):
                     yield self._spent(total, completion)
                 raise
             told = self._spent(total, completion)
-            total, cost = told.usage, told.cost
+            total = told.usage
             counted.append(completion.usage is not None)
-            model = completion.model or self.model
             yield told
             self.messages.append(completion.sent_back(called))
             if not completion.keeps_filtered:
@@ -259,23 +258,8 @@ class OpenAISession(Session):
                 self.messages.append({"role": "tool", "tool_call_id": tool_call.id, "content": outcome.text})
             if ours:
                 continue
-            text, metadata = metadata_of(completion.text, agent.metadata, reported)
-            reply = Reply(
-                turn=request.turn,
-                text=text,
-                metadata=metadata,
-                usage=total,
-                cost=cost,
-                latency_ms=round((time.monotonic() - began) * 1000, 1),
-                finish_reason=completion.finish_reason,
-                model=model,
-                log_probs=completion.log_probs,
-            )
-            if completion.refused:
-                reply.guardrails = {"flagged": True}
-            elif finish_reasons.is_filtered(reply.finish_reason):
-                reply.text = reply.text or promptfoo_outputs.FILTERED
-                reply.guardrails = {"flagged": True}
+            latency_ms = round((time.monotonic() - began) * 1000, 1)
+            reply = self._reply(request.turn, completion, reported, told, latency_ms)
             if self.tested:
                 reply.metadata = {**(reply.metadata or {}), "http": call.answered()}
             if agent.promptfoo:
@@ -294,12 +278,31 @@ class OpenAISession(Session):
                 yield Note(f"{silent} of {len(counted)} requests did not say their tokens, which count as 0")
             yield Finished(reply)
             return
-        raise AgentError(
-            f"no answer after {agent.max_steps} steps of tool calls (max_steps)",
-            answer=completion.text,
-            code="too-many-steps",
-            limit=agent.max_steps,
+        raise too_many_steps(agent.max_steps, completion.text)
+
+    def _reply(
+        self, turn: int, completion: Completion, reported: list[Any], told: UsageReport, latency_ms: float
+    ) -> Reply:
+        """The reply of a turn that ended with this completion. `reported` is what the model reported by the tool of that
+        name, `told` what the turn took."""
+        text, metadata = metadata_of(completion.text, self.agent.metadata, reported)
+        reply = Reply(
+            turn=turn,
+            text=text,
+            metadata=metadata,
+            usage=told.usage,
+            cost=told.cost,
+            latency_ms=latency_ms,
+            finish_reason=completion.finish_reason,
+            model=completion.model or self.model,
+            log_probs=completion.log_probs,
         )
+        if completion.refused:
+            reply.guardrails = {"flagged": True}
+        elif finish_reasons.is_filtered(reply.finish_reason):
+            reply.text = reply.text or promptfoo_outputs.FILTERED
+            reply.guardrails = {"flagged": True}
+        return reply
 
     def _spent(self, before: Usage, completion: Completion) -> UsageReport:
         """What this turn has taken with this completion, and `before` it."""
