@@ -5,24 +5,16 @@ A type that is registered and has no row here, or writes none, fails.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.support.judging import GivenHosts
-from tests.support.why_cases import CASES, Why, attempt_of
+from tests.support.why_cases import CASES, Why, all_judged
 from tui_eval import causes
-from tui_eval.assertions import JudgeServices
 from tui_eval.assertions.evidence import LONGEST, MOST
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import judge_one
 from tui_eval.formats.promptfoo.judge import registry
-from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.javascript.isolate import JavaScriptHost
+from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Assertion, Attempt, Case, Evidence, Reply, Verdict
-from tui_eval.scripting.python.python_host import PythonHost
 from tui_eval.store.encoding import encode_json
 
 CODES = {
@@ -134,20 +126,8 @@ CODES = {
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Attempt]]:
-    folder: Path = tmp_path_factory.mktemp("codes")
-
-    async def all_of_them() -> dict[str, Attempt]:
-        javascript, python = JavaScriptHost(), PythonHost(folder)
-        hosts = JudgeServices(
-            hosts=GivenHosts(python, javascript), trust=Trust(True), root=folder, base=folder
-        )
-        found = {why.name: await attempt_of(why, hosts) for why in CASES}
-        javascript.close()
-        python.close()
-        return found
-
-    yield asyncio.run(all_of_them())
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Attempt]:
+    return all_judged(tmp_path_factory.mktemp("codes"))
 
 
 @pytest.mark.parametrize("why", CASES, ids=lambda why: why.name)

@@ -125,3 +125,13 @@ def project(folder: Path, cases: int, config: str) -> Path:
 def openai(url: str, options: str = "") -> str:
     """A configuration whose agent `bot` is the mock at `url`."""
     return f"agents:\n  bot: {{type: openai, base_url: '{url}/v1', model: mock{options}}}\n"
+
+
+def many_cases(folder: Path) -> None:
+    """A project of 100,000 cases, rows of a CSV file."""
+    rows = "".join(f"question {i},answer {i}\n" for i in range(100_000))
+    (folder / "tests.csv").write_text(f"question,answer\n{rows}")
+    (folder / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{question}}']\nproviders: [echo]\ntests: tests.csv\n"
+    )
+    (folder / "tui_eval.yaml").write_text("{}\n")

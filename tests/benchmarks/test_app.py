@@ -20,7 +20,7 @@ import pytest
 from aiohttp import web
 
 from tests.benchmarks.figures import Figures
-from tests.benchmarks.support import ROOT, measure, mock, openai, project, tui_eval
+from tests.benchmarks.support import ROOT, many_cases, measure, mock, openai, project, tui_eval
 from tests.servers.openai import OpenAIServer
 from tests.support.terminal import Terminal
 
@@ -113,12 +113,7 @@ def test_first_paint(tmp_path: Path, figures: Figures) -> None:
 
 
 def test_keys_among_100_000_cases(tmp_path: Path, figures: Figures) -> None:
-    rows = "".join(f"question {i},answer {i}\n" for i in range(100_000))
-    (tmp_path / "tests.csv").write_text(f"question,answer\n{rows}")
-    (tmp_path / "promptfooconfig.yaml").write_text(
-        "prompts: ['{{question}}']\nproviders: [echo]\ntests: tests.csv\n"
-    )
-    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    many_cases(tmp_path)
     with started(["."], tmp_path) as screen:
         loaded = screen.shown(b"100,000")
         screen.settle(1.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.figures import Figures
+from tests.benchmarks.support import many_cases
 from tests.benchmarks.test_app import SECTION, Screen, started
 
 pytestmark = pytest.mark.benchmark
@@ -29,12 +30,7 @@ def pauses(screen: Screen, keys: str, seconds: float = 2.5) -> float:
 
 
 def test_sort_filter_and_mark_100_000_cases(tmp_path: Path, figures: Figures) -> None:
-    rows = "".join(f"question {i},answer {i}\n" for i in range(100_000))
-    (tmp_path / "tests.csv").write_text(f"question,answer\n{rows}")
-    (tmp_path / "promptfooconfig.yaml").write_text(
-        "prompts: ['{{question}}']\nproviders: [echo]\ntests: tests.csv\n"
-    )
-    (tmp_path / "tui_eval.yaml").write_text("{}\n")
+    many_cases(tmp_path)
     with started(["."], tmp_path) as screen:
         screen.shown(b"100,000")
         screen.settle(1.0)

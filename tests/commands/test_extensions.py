@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support import ROOT
+from tests.support.extended import tui_eval as extended_command
+
 PACKAGE = ROOT / "tests" / "data" / "extension"
 
 CONFIG = """\
@@ -34,18 +36,7 @@ SUITES = {
 
 
 def tui_eval(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command line as somebody has it who installed the other package."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{PACKAGE}",
-        "XDG_STATE_HOME": str(folder / ".state"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "tui_eval", *words],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert "Traceback" not in done.stdout + done.stderr, done.stderr
-    return done
+    return extended_command(folder, *words, package=PACKAGE)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -25,12 +24,9 @@ class AnthropicServer(Server):
 
     async def message(self, request: web.Request) -> web.StreamResponse:
         """One message."""
-        seen = await self.see(request)
-        planned = self.next(seen)
-        if planned.delay:
-            await asyncio.sleep(planned.delay)
-        if planned.status != 200:
-            return await self.refuse(planned)
+        seen, planned, refusal = await self.begin(request)
+        if refusal is not None:
+            return refusal
         body = seen.body or {}
         model = planned.model or body.get("model", "mock")
         if planned.raw is not None:

@@ -109,6 +109,18 @@ class Server:
         """The answer to give now."""
         return self.plan.popleft() if self.plan else self.default(seen)
 
+    async def begin(self, request: web.Request) -> tuple[Seen, Planned, web.Response | None]:
+        """A request, the answer to give now, once its delay is over, and the refusal where that is planned."""
+        seen = await self.see(request)
+        planned = self.next(seen)
+        if planned.delay:
+            try:
+                await asyncio.sleep(planned.delay)
+            except asyncio.CancelledError:
+                self.disconnected.set()
+                raise
+        return seen, planned, await self.refuse(planned) if planned.status != 200 else None
+
     async def refuse(self, planned: Planned) -> web.Response:
         """An answer with an error status."""
         body = planned.body if planned.body is not None else {"error": {"message": "mock error"}}

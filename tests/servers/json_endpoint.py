@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from aiohttp import web
 
 from tests.servers.base import Planned, Seen, Server
@@ -23,12 +21,9 @@ class JsonServer(Server):
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """One answer."""
-        seen = await self.see(request)
-        planned = self.next(seen)
-        if planned.delay:
-            await asyncio.sleep(planned.delay)
-        if planned.status != 200:
-            return await self.refuse(planned)
+        _, planned, refusal = await self.begin(request)
+        if refusal is not None:
+            return refusal
         if planned.raw is not None:
             return web.Response(body=planned.raw, headers=planned.headers)
         if planned.body is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -39,12 +38,9 @@ class NeuroSanServer(Server):
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """One chat request."""
-        seen = await self.see(request)
-        planned = self.next(seen)
-        if planned.delay:
-            await asyncio.sleep(planned.delay)
-        if planned.status != 200:
-            return await self.refuse(planned)
+        _, planned, refusal = await self.begin(request)
+        if refusal is not None:
+            return refusal
         if planned.raw is not None:
             lines = planned.raw.splitlines(keepends=True) or [b""]
             return await self.stream(request, planned, "application/json-lines", lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -39,16 +38,9 @@ class OpenAIServer(Server):
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """One chat completion."""
-        seen = await self.see(request)
-        planned = self.next(seen)
-        if planned.delay:
-            try:
-                await asyncio.sleep(planned.delay)
-            except asyncio.CancelledError:
-                self.disconnected.set()
-                raise
-        if planned.status != 200:
-            return await self.refuse(planned)
+        seen, planned, refusal = await self.begin(request)
+        if refusal is not None:
+            return refusal
         body = seen.body or {}
         model = planned.model or body.get("model", "mock")
         if planned.raw is not None:

@@ -18,11 +18,11 @@ from tui_eval.formats import discovery
 PACKAGE = ROOT / "tests" / "data" / "fifth_format"
 
 
-def tui_eval(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command line in a folder; it never ends with a traceback."""
+def tui_eval(folder: Path, *words: str, package: Path = PACKAGE) -> subprocess.CompletedProcess[str]:
+    """The command line in a folder, as somebody has it who installed the package; it never ends with a traceback."""
     environment = {
         **os.environ,
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{PACKAGE}",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{package}",
         "XDG_STATE_HOME": str(folder / ".state"),
         "XDG_CACHE_HOME": str(folder / ".cache"),
     }

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from tests.support.judging import GivenHosts
 from tests.support.promptfoo_cases import assertion_from
 from tui_eval.assertions import JudgeAnswer, JudgeInput, JudgeServices, Reports, RowsAnswer
 from tui_eval.formats import judge
 from tui_eval.frames.sql import SqlResult
 from tui_eval.guard.trust import Trust
+from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import (
     Assertion,
     Attempt,
@@ -25,6 +29,7 @@ from tui_eval.model import (
     Turn,
     Usage,
 )
+from tui_eval.scripting.python.python_host import PythonHost
 
 START = 1_780_000_000.0
 REPLY = """Thanks for asking! Our **Pro** plan costs €79 per month and is billed every month; paid by the year it is two months cheaper.
@@ -177,6 +182,23 @@ async def attempt_of(why: Why, hosts: JudgeServices | None = None) -> Attempt:
         started_at=START,
         duration_ms=2412.0,
     )
+
+
+def all_judged(folder: Path) -> dict[str, Attempt]:
+    """All cases by their names, judged with the hosts of people's code."""
+
+    async def all_of_them() -> dict[str, Attempt]:
+        javascript, python = JavaScriptHost(), PythonHost(folder)
+        hosts = JudgeServices(
+            hosts=GivenHosts(python, javascript), trust=Trust(True), root=folder, base=folder
+        )
+        try:
+            return {why.name: await attempt_of(why, hosts) for why in CASES}
+        finally:
+            javascript.close()
+            python.close()
+
+    return asyncio.run(all_of_them())
 
 
 def _table(revenue: list[float]) -> pl.DataFrame:

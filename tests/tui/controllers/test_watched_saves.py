@@ -213,18 +213,15 @@ test_cases:
 
 
 @asynccontextmanager
-async def folder_on(root: Path, more: str = ""):
-    """Two suites in a folder and one beside it, all of which ran once; `more` of their agent's entry."""
-    for name in ("shop/one.yaml", "shop/two.yaml", "else.yaml"):
+async def ran_once(root: Path, files: dict[str, str]):
+    """An app on a project of these files, whose cases have run, with the list of suites in front."""
+    for name, text in files.items():
         (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text(FOLDER)
-    (root / "my_agent.py").write_text(AGENT)
-    (root / "words.py").write_text(WORDS)
-    entry = f"{{type: python, function: 'my_agent.py:answer'{more}}}"
-    (root / "tui_eval.yaml").write_text(f"agents: {{helper: {entry}}}\n")
+        (root / name).write_text(text)
     client = EngineClient(root)
     try:
         async with running_app(root, engine=client, trust=True) as (app, pilot):
+            await until(lambda: app.state.rows and not app.state.loading, pilot)
             await pilot.press("a")
             await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
             await until(lambda: all(item.history for item in app.state.rows), pilot)
@@ -234,6 +231,14 @@ async def folder_on(root: Path, more: str = ""):
         with suppress(EngineError):
             await client.shutdown()
         await client.close()
+
+
+def folder_on(root: Path, more: str = ""):
+    """Two suites in a folder and one beside it, all of which ran once; `more` of their agent's entry."""
+    entry = f"{{type: python, function: 'my_agent.py:answer'{more}}}"
+    suites = dict.fromkeys(("shop/one.yaml", "shop/two.yaml", "else.yaml"), FOLDER)
+    config = f"agents: {{helper: {entry}}}\n"
+    return ran_once(root, {**suites, "my_agent.py": AGENT, "words.py": WORDS, "tui_eval.yaml": config})
 
 
 async def watch_line(app: Any, pilot: Any, key: str) -> None:
@@ -307,26 +312,6 @@ tests:
 """
 JUDGE = "import wanted\n\n\ndef get_assert(output, context):\n    return wanted.of(output)\n"
 WANTED = "def of(output):\n    return 'apples' in output\n"
-
-
-@asynccontextmanager
-async def ran_once(root: Path, files: dict[str, str]):
-    """An app on a project of these files, whose cases have run, with the list of suites in front."""
-    for name, text in files.items():
-        (root / name).write_text(text)
-    client = EngineClient(root)
-    try:
-        async with running_app(root, engine=client, trust=True) as (app, pilot):
-            await until(lambda: app.state.rows and not app.state.loading, pilot)
-            await pilot.press("a")
-            await until(lambda: app.state.run is not None and not app.state.run.active, pilot)
-            await until(lambda: all(item.history for item in app.state.rows), pilot)
-            await pilot.press("U")
-            yield app, pilot
-    finally:
-        with suppress(EngineError):
-            await client.shutdown()
-        await client.close()
 
 
 @asynccontextmanager

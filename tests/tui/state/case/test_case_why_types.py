@@ -3,23 +3,16 @@ Transcript beside the turn and in Assertions."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.case_host import host, loaded, screen_text, sees
-from tests.support.judging import GivenHosts
-from tests.support.why_cases import CASES, Why, attempt_of
+from tests.support.why_cases import CASES, Why, all_judged
 from tests.tui.state.case.test_case_why import replied
 from tui_eval import causes
-from tui_eval.assertions import JudgeServices
 from tui_eval.formats.promptfoo.judge import registry
-from tui_eval.guard.trust import Trust
-from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt, Entry, Reply, Verdict
-from tui_eval.scripting.python.python_host import PythonHost
 from tui_eval.tui.state.case import assertions_view
 from tui_eval.tui.state.case.explain import explained, explanations
 from tui_eval.tui.state.case.transcript_view import build
@@ -136,22 +129,8 @@ WORDS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Attempt]]:
-    """All cases, judged with the hosts of people's code."""
-    folder: Path = tmp_path_factory.mktemp("why")
-
-    async def all_of_them() -> dict[str, Attempt]:
-        javascript, python = JavaScriptHost(), PythonHost(folder)
-        hosts = JudgeServices(
-            hosts=GivenHosts(python, javascript), trust=Trust(True), root=folder, base=folder
-        )
-        found = {why.name: await attempt_of(why, hosts) for why in CASES}
-        javascript.close()
-        python.close()
-        return found
-
-    attempts = asyncio.run(all_of_them())
-    yield attempts
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Attempt]:
+    return all_judged(tmp_path_factory.mktemp("why"))
 
 
 def rows_of(attempt: Attempt) -> list[str]:
