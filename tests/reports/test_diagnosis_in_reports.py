@@ -10,7 +10,8 @@ import pytest
 
 from tests.store.test_store import attempt
 from tui_eval.commands.recorded_runs import attempt_text
-from tui_eval.model import Attempt, Case, DataDetails, Entry, Turn
+from tui_eval.model import Attempt, Case, DataDetails, Entry, Evidence, Turn, Verdict
+from tui_eval.reports.console_table import about_queries, reasons_of
 from tui_eval.reports.export import export
 from tui_eval.reports.rows_shown import rows_shown, table_lines
 from tui_eval.store.notes import HumanNote, Notes
@@ -57,6 +58,32 @@ def test_show_says_it_above_the_rows() -> None:
     right = wrong()
     right.outcome = "passed"
     assert "×100" not in attempt_text(right, "revenue")
+
+
+def test_run_says_it_in_one_line_above_the_rows_and_once() -> None:
+    made = wrong()
+    assert made.data is not None and made.data.comparison
+    fact = "amo|unt ×100 in 5 of 5 rows"
+    made.verdicts = [
+        Verdict("sql", passed=False, reason="values differ", target="rows", evidence=[told_of(fact)])
+    ]
+    assert reasons_of(made, diagnosed=True) == ["values differ", fact, made.data.comparison]
+    assert reasons_of(made) == [
+        "values differ",
+        made.data.comparison,
+    ]  # `show` has the table, and this above it
+    made.verdicts[0].evidence = [told_of("values differ")]
+    assert reasons_of(made, diagnosed=True) == ["values differ", made.data.comparison]
+    ties = "the expected query's LIMIT cuts through ties: 10 rows share n=6, any 3 of them are right"
+    made.verdicts[0].evidence = [told_of(ties)]
+    made.data.settings["conclusion"] = {"blame": "ties", "line": ties}
+    assert about_queries(made) == [f"SQL {ties}"]
+    assert reasons_of(made, diagnosed=True) == ["values differ", made.data.comparison]
+
+
+def told_of(fact: str) -> Evidence:
+    """What a verdict about rows rests on."""
+    return Evidence("rule", "rows", text=fact, rule=fact)
 
 
 def test_show_says_of_what_there_is_more() -> None:

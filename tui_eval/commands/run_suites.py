@@ -598,7 +598,7 @@ def failures_of(reader: RunReader, table: console_table.RunTable, root: Path | N
         except StoreError as error:  # its body is damaged: the message is what is left
             warn(str(error))
             return []
-        return [*reasons_of(attempt), *about_queries(attempt)] if attempt is not None else []
+        return [*reasons_of(attempt, diagnosed=True), *about_queries(attempt)] if attempt is not None else []
 
     if table.nothing_failed:
         return

@@ -442,9 +442,17 @@ def about_queries(attempt: Attempt) -> list[str]:
     return [*fault_lines(attempt.data)[1:], *([f"SQL {line}"] if line else []), *place]
 
 
-def reasons_of(attempt: Attempt) -> list[str]:
+def _rows_in_common(attempt: Attempt) -> list[str]:
+    """What was concluded of the rows when they were judged, where that says more than the verdict's message and is not
+    said of its queries (`about_queries`)."""
+    known = {attempt.message, "", *about_queries(attempt)}
+    found = (one for verdict in attempt.verdicts for one in verdict.evidence or () if one.code == "rows")
+    return [one.text for one in found if one.text not in known and f"SQL {one.text}" not in known]
+
+
+def reasons_of(attempt: Attempt, *, diagnosed: bool = False) -> list[str]:
     """Why an attempt did not pass: its error, the verdicts that failed or erred (each text once: all tools that are
-    missing have the same), rows that differ."""
+    missing have the same), rows that differ; `diagnosed`: before these, in one line, what they have in common."""
     lines = [attempt.error] if attempt.error else []
     for verdict in attempt.verdicts:
         if verdict.passed is True:
@@ -456,5 +464,7 @@ def reasons_of(attempt: Attempt) -> list[str]:
         first = attempt.data.comparison.partition("\n")[0]
         # The verdict's reason ends with the first difference; the text that follows begins with it.
         lines = [line.removesuffix(f": {first}") for line in lines]
+        if diagnosed:
+            lines.extend(_rows_in_common(attempt))
         lines.append(attempt.data.comparison)
     return list(dict.fromkeys(lines)) or [attempt.message]
