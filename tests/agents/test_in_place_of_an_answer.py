@@ -911,3 +911,32 @@ async def test_an_endpoint_whose_completion_was_cut_off_says_so(server: Gateway)
     ):
         reply = await asked(server, "http", planned, **({"reply": path} if path else {}))
         assert reply.text == "half" and reply.finish_reason == "length"
+
+
+@pytest.mark.parametrize("pieces", [("no ", "bo"), ("no",)], ids=["two pieces", "one"])
+async def test_the_pieces_of_a_completion_that_say_there_is_more_to_come_are_no_whole_answer(
+    server: Gateway, pieces: tuple[str, ...]
+) -> None:
+    """With `reply` too: what must not stand in it was to come."""
+    half = [delta(piece) for piece in pieces]
+    for path in (None, "choices[0].delta.content"):
+        mapped: dict[str, Any] = {"reply": path} if path else {}
+        with pytest.raises(AgentError, match="ended before it was complete" if path or half[1:] else ""):
+            await asked(server, "http", streamed(*half, done=False), **mapped)
+    path = "choices[0].delta.content"
+    for ended in (streamed(*half, delta("", "stop"), done=False), streamed(*half)):
+        assert (await asked(server, "http", ended, reply=path)).text == "".join(pieces)
+    own = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]  # who does not say how it ends
+    assert (await asked(server, "http", streamed(*own, done=False), reply=path)).text == "".join(pieces)
+    said = {"choices": [{"message": {"content": "all"}, "finish_reason": None}]}
+    assert (
+        await asked(server, "http", streamed(said, done=False), reply="choices[0].message.content")
+    ).text == "all"
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "ollama"])
+async def test_an_empty_body_is_said_to_be_empty(server: Gateway, kind: str) -> None:
+    for status, raw in ((204, b""), (200, b" \n")):
+        with pytest.raises(AgentError, match="is empty" if kind != "ollama" else "") as failed:
+            await asked(server, kind, Planned(status=status, raw=raw))
+        assert ("(HTTP 204)" in str(failed.value)) == (status == 204 and kind != "ollama")

@@ -13,6 +13,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
+import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from tests.servers import JsonServer, Planned
 from tests.support.agents import agent, opened_in_pieces, services, talk
 from tui_eval.agents import AgentError, create, loose_json
+from tui_eval.agents.http import http_connections
 from tui_eval.agents.http.error_answers import explain, retry_after
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import READ_TIMEOUT, authorities_read_late
@@ -108,6 +110,7 @@ def test_error_bodies(body: str, said: str) -> None:
 def test_retry_after() -> None:
     assert retry_after({"retry-after": "3"}) == 3 and retry_after({"retry-after-ms": "250"}) == 0.25
     assert retry_after({"retry-after": "soon"}) is None and retry_after({}) is None
+    assert retry_after({"retry-after": "-5"}) is None and retry_after({"retry-after": "0"}) == 0
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     assert retry_after({"retry-after": "99999"}) == 99999 and retry_after({"retry-after": "inf"}) == inf
 
@@ -219,8 +222,32 @@ async def test_a_blank_in_a_query_is_sent_as_browsers_send_it() -> None:
     assert seen == [b"/%C3%A9?q=a%20b+c%2B"]
 
 
-@pytest.mark.parametrize(("left", "watched"), [(None, True), (20.0, False), (7200.0, True)])
-async def test_silence_is_watched_where_no_limit_of_the_attempt_ends_it_sooner(
+async def test_an_answer_that_was_waited_for_in_vain_is_not_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may be on its way, and is paid for: an agent that thought for longer than ten minutes was asked four times."""
+    asked: list[bytes] = []
+    over = asyncio.Event()
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        await over.wait()
+        writer.close()
+
+    short = aiohttp.ClientTimeout(sock_connect=15, sock_read=0.1)
+    monkeypatch.setattr(http_connections, "_UNTIL_SILENT", short)
+    async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
+        client = HttpClient(url)
+        with pytest.raises(AgentError, match=r"no answer from .*: nothing came for 600 s"):
+            await client.call("POST", url, body=b"{}").whole()
+        over.set()
+        await client.close()
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(("left", "watched"), [(None, True), (20.0, False), (7200.0, False)])
+async def test_silence_is_watched_where_no_limit_of_the_attempt_ends_it(
     left: float | None, watched: bool
 ) -> None:
     class Limits:

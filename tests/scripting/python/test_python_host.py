@@ -160,6 +160,17 @@ async def test_sets_are_lists_in_the_same_order_each_time(host: PythonHost, scri
     assert (await host.call(file, "mixed")).value == {"x": ["a", 2]}
 
 
+async def test_a_file_called_as_a_module_of_pythons_is_not_ours_by_way_of_pythonpath(
+    host: PythonHost, script: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty entry is the folder that is run in: `export PYTHONPATH=$PYTHONPATH:lib` makes one."""
+    file = script("import sys\ndef path(): return sys.path\n")
+    (file.parent / "json.py").write_text("x = 1\n")
+    monkeypatch.setenv("PYTHONPATH", f":{tmp_path / 'lib'}")
+    own = str(file.parent)
+    assert (await host.call(file, "path")).value[:3] == [own, own, str(tmp_path / "lib")]
+
+
 async def test_generators_stream_events(host: PythonHost, script: Write) -> None:
     file = script(
         "from tui_eval.events import ToolCall, Finished\n"

@@ -25,13 +25,16 @@ def backoff(attempt: int) -> float:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds that the server asks to wait (`Retry-After` in seconds or as a date, RFC 9110 10.2.3;
-    OpenAI's `retry-after-ms`), as it says it: perhaps a year, or infinity; None where it does not say."""
+    OpenAI's `retry-after-ms`), as it says it: perhaps a year, or infinity; None where it does not say, or in seconds
+    below zero, which are none."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()
         if not text:
             continue
         try:
             seconds = float(text) / unit
+            if seconds < 0:
+                continue
         except ValueError:
             try:
                 at = parsedate_to_datetime(text)

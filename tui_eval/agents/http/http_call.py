@@ -466,9 +466,9 @@ class HttpCall:
             )
         said = one_line(b"".join(self._received)[:1000].decode("utf-8", "replace"), 200)
         if not said:
-            return AgentError(
-                f"the answer of {self.url} is empty", answer=answer, code="empty-answer", place=place
-            )
+            status = "" if self.status == 200 else f" (HTTP {self.status})"
+            text = f"the answer of {self.url} is empty{status}"
+            return AgentError(text, answer=answer, code="empty-answer", place=place)
         text = f"the answer of {self.url} is no {what}: {said}"
         return AgentError(text, answer=answer, code="unreadable", said=f"no {what}: {said}", place=place)
 

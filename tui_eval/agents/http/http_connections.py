@@ -83,6 +83,8 @@ def _failure(error: BaseException) -> str:
     cause = _cause(error)
     if isinstance(cause, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
+    if isinstance(cause, aiohttp.SocketTimeoutError):
+        return f"nothing came for {READ_TIMEOUT:.0f} s"
     if isinstance(cause, TimeoutError):
         return "time limit of the connection"
     if isinstance(cause, aiohttp.ClientHttpProxyError):
@@ -114,8 +116,10 @@ def _failed(cause: BaseException) -> BaseException:
 
 def stays(error: BaseException) -> bool:
     """Whether it fails however often it is tried: neither a certificate nor whether TLS is spoken is a matter of time,
-    and what cannot be read is an answer, which may have been paid for."""
+    and what cannot be read is an answer, which may have been paid for. So may one that was waited for in vain."""
     cause = _cause(error)
+    if isinstance(cause, aiohttp.SocketTimeoutError):
+        return True
     failed = _failed(cause)
     without_tls = isinstance(failed, ssl.SSLError) and failed.reason == "WRONG_VERSION_NUMBER"
     return without_tls or isinstance(failed, ssl.SSLCertVerificationError) or _no_http(cause) is not None
@@ -240,7 +244,7 @@ RETRY_STATUS = frozenset({429, 502, 503, 504, 529})
 RETRIES = 3
 CONNECT_TIMEOUT = 15.0
 READ_TIMEOUT = 600.0
-"""Seconds without a byte; the limit of a turn is the engine's."""
+"""Seconds without a byte where no time limit is set."""
 READ_AT_ONCE = 1 << 15
 """Bytes that are read of a connection before it is another one's turn."""
 HEADER_LIMIT = 1 << 16
@@ -275,10 +279,9 @@ _UNTIL_THE_LIMIT = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT)
 
 
 def _timeout() -> aiohttp.ClientTimeout:
-    """How long a request may take. Silence is not watched where the attempt's own limit ends it sooner: that sets a
-    timer anew at each piece of a stream."""
-    left = seconds_left()
-    return _UNTIL_SILENT if left is None or left > READ_TIMEOUT else _UNTIL_THE_LIMIT
+    """How long a request may take. Silence is not watched where the attempt has a limit of its own: who gives an agent
+    half an hour waits so long for it, and the watch sets a timer anew at each piece of a stream."""
+    return _UNTIL_SILENT if seconds_left() is None else _UNTIL_THE_LIMIT
 
 
 class Connections:

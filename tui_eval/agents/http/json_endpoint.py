@@ -369,6 +369,8 @@ class HttpSession(RememberingSession):
             events = [one for one in data if one != _END]
             if len(events) > 1:
                 return self._of_events(events, _END in data, turn)
+            if events and _END not in data and _goes_on([_json(events[0])]):
+                raise _broke_off(agent.url, "")
             text = events[0] if events else text  # one that says all is read as a body
         value: Any = text
         try:
@@ -433,6 +435,8 @@ class HttpSession(RememberingSession):
         found = [at_path(value, paths.reply) for value in values]
         texts = [text_of(text) for text in found if text is not MISSING and text is not None]
         self._check_end(events, values, found)
+        if not ended and _goes_on(values):
+            raise _broke_off(url, "".join(texts))
         if not texts:
             raise AgentError(
                 f"no event of the stream that {url} answered with has {paths.reply}: {one_line(events[0], 120)}",
@@ -558,6 +562,20 @@ def _ended_by(values: list[Any]) -> str | None:
     return next((reason for reason in said if isinstance(reason, str)), None)
 
 
+def _goes_on(values: list[Any]) -> bool:
+    """Whether the pieces of a chat completion all say that there is more to come: `finish_reason: null`."""
+    pieces = [value for value in values if isinstance(at_path(value, "choices[0].delta"), dict)]
+    said = [at_path(value, "choices[0].finish_reason") for value in pieces]
+    return None in said and not any(isinstance(reason, str) for reason in said)
+
+
+def _broke_off(url: str, answer: str) -> AgentError:
+    said = "ended before it was complete"
+    return AgentError(
+        f"the answer of {url} {said}", answer=answer, code="broke-off", said=said, place=place_of(url)
+    )
+
+
 def _at(value: Any, path: str) -> Any:
     found = at_path(value, path)
     return None if found is MISSING else found
@@ -580,13 +598,7 @@ def _chat_completion(events: list[str], ended: bool, turn: int, url: str) -> tup
     for data in events:
         completion.add(data, url)
     if not ended and completion.finish_reason is None:
-        raise AgentError(
-            f"the answer of {url} ended before it was complete",
-            answer=completion.text,
-            code="broke-off",
-            said="ended before it was complete",
-            place=place_of(url),
-        )
+        raise _broke_off(url, completion.text)
     completion.check(url)
     if completion.calls or completion.old_call:
         raise AgentError(

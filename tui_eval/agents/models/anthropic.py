@@ -139,6 +139,8 @@ class AnthropicAnswer:
         body = None
         if "event-stream" not in call.headers.get("content-type", ""):
             body = await call.read()
+            if not body.strip():
+                raise call.unfinished("message", "")
             if not body.lstrip().startswith((b"event:", b"data:", b":")):
                 yield self._whole(body, call.url)
                 self._check(call.url)

@@ -180,6 +180,8 @@ class Completion:
         """
         if "event-stream" not in call.headers.get("content-type", ""):
             body = await call.read()
+            if not body.strip():
+                raise call.unfinished("chat completion", "")
             if not body.lstrip().startswith((b"data:", b"event:", b":")):
                 yield self._whole(body, call.url)
                 self.check(call.url)

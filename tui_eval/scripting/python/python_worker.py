@@ -13,29 +13,36 @@ people's is called the same.
 
 from __future__ import annotations
 
+import os
+import sys
+
+if sys.flags.safe_path:  # PYTHONSAFEPATH: the script's own folder is left out
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+# What PYTHONPATH names (an empty entry: this folder) comes before Python's own modules, and here last: a `json.py`
+# beside the code that is asked would be ours.
+sys.path.sort(key=[*map(os.path.abspath, os.environ.get("PYTHONPATH", "").split(os.pathsep))].__contains__)
+
 import asyncio
 import contextvars
 import inspect
 import json
-import os
 import queue
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-if sys.flags.safe_path:  # PYTHONSAFEPATH: the script's own folder is left out
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
 from python_worker_answers import Refused, description, encode, kind_of, told, traceback_of
 from python_worker_memory import MemoryWatch, limit_from_environment, limit_own, make_room, tells_of_memory
 from python_worker_modules import Modules
 from python_worker_printing import Descriptors, Printed, Stdout, current
 from python_worker_watcher import watched
+
+_named = [*map(os.path.abspath, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+sys.path[1:] = sorted(sys.path[1:], key=lambda place: place not in _named)
 
 STUCK_AFTER = 0.5
 """Seconds after which a cancelled call that has not ended is reported as one that will not."""
