@@ -18,6 +18,7 @@ from tui_eval.formats import reading
 from tui_eval.formats.promptfoo.import_promptfoo import converted, labels_of, row_of
 from tui_eval.formats.reading import open_results
 from tui_eval.guard.trust import Trust
+from tui_eval.reports import promptfoo_json
 from tui_eval.store.reader import RunReader
 
 CONFIG = {
@@ -173,6 +174,35 @@ SCENARIO = {
     "config": [{"vars": {"lang": "it"}}, {"vars": {"lang": "en"}}],
     "tests": [{"description": "s", "vars": {"q": ["hi", "bye"]}}],
 }
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_lists_in_a_scenario_are_called_as_its_suite_calls_them(tmp_path: Path, named: bool) -> None:
+    """Of a test without a description each row was `new`, and the suite's own was `gone`."""
+    description = {"description": "s"} if named else {}
+    scenario = {
+        "config": [{"vars": {"lang": ["it", "en"]}}, {"vars": {"lang": ["de"]}}],
+        "tests": [{**description, "vars": {"q": ["hi", "bye"]}}, {**description, "vars": {"q": "one"}}],
+    }
+    config = {"prompts": ["{{q}} {{lang}}"], "providers": ["echo"], "scenarios": [scenario]}
+    (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(config))
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    suite = reading.load(tmp_path / "promptfooconfig.yaml", load([tmp_path]), Trust())
+    rows = [
+        {
+            "testIdx": number, "promptIdx": 0, "vars": case.vars, "success": True, "score": 1,
+            "testCase": {**description, "vars": case.vars}, "provider": {"id": "echo", "label": ""},
+        }
+        for number, case in enumerate(suite.cases)
+    ]  # fmt: skip
+    prompts = [{"label": "{{q}} {{lang}}", "raw": "{{q}} {{lang}}", "provider": "echo"}]
+    made = {
+        "evalId": "e",
+        "results": {"prompts": prompts, "results": rows},
+        "config": {**config, "tests": []},
+    }
+    found = converted(made, tmp_path / "out.json")["results"]
+    assert [row["case_id"] for row in found] == [case.case_id for case in suite.cases]
 
 
 @pytest.mark.parametrize("in_files", [False, True])
@@ -360,11 +390,13 @@ def test_that_a_row_was_judged_does_not_say_that_a_grader_was_asked(
     assert (judging and judging["calls"]) == calls
 
 
-@pytest.mark.parametrize("name", ["tests.yaml", "tests.json", "tests.csv"])
+@pytest.mark.parametrize("name", ["tests.yaml", "tests.json", "tests.jsonl", "tests.csv"])
 def test_tests_in_files_beside_the_results_are_called_by_what_stands_there(tmp_path: Path, name: str) -> None:
     values = ['{"city": "Rome"}', "plain", '{"city": "Bari"}']
     tests = [{"vars": {"a": value}} for value in values]
     text = json.dumps(tests)
+    if name.endswith(".jsonl"):
+        text = "\n".join(map(json.dumps, tests)) + "\n\n"
     if name.endswith(".csv"):
         text = "a\n" + "".join('"' + value.replace('"', '""') + '"\n' for value in values)
     (tmp_path / name).write_text(text)
@@ -433,3 +465,56 @@ def test_a_provider_that_is_code_is_called_as_its_suite_calls_it(project: Path) 
     other = {**config, "providers": ["a", "b", "c", "file://p.js"]}  # of these only some were asked
     rows = converted({**given, "config": other}, project / "pf.json")["results"]
     assert "my-id" in {row["agent"] for row in rows}
+
+
+@pytest.mark.parametrize("listed", ["file://providers.yaml", ["file://providers.yaml"]])
+def test_a_provider_that_is_code_beside_those_of_a_file_is_called_as_its_suite_calls_it(
+    project: Path, listed: str | list[str]
+) -> None:
+    (project / "providers.yaml").write_text(
+        "- {id: echo, label: E}\n- echo: {label: F}\n- {id: 'file://p.js'}\n"
+    )
+    given = document()
+    columns = [
+        {**one, "provider": called} for one in given["results"]["prompts"] for called in ("E", "F", "my-id")
+    ]
+    rows = [
+        {
+            **row,
+            "promptIdx": place,
+            "provider": {"id": called} if called == "my-id" else {"id": "echo", "label": called},
+        }
+        for place, (row, called) in enumerate(
+            (row, called) for row in given["results"]["results"] for called in ("E", "F", "my-id")
+        )
+    ]
+    given["results"] |= {"prompts": columns, "results": rows}
+    found = converted({**given, "config": {**CONFIG, "providers": listed}}, project / "pf.json")["results"]
+    assert {row["agent"] for row in found} == {"E", "F", "file://p.js"}
+
+
+def test_what_assertions_count_for_is_written_again(project: Path) -> None:
+    """Metrics, weights and sets were lost where a results file of promptfoo's was exported as one."""
+    first = {"type": "contains", "value": "x", "metric": "m", "weight": 2}
+    second = {"type": "equals", "value": "y", "metric": "n"}
+    whole = {"type": "assert-set", "assert": [second], "metric": "s", "threshold": 0.5}
+    parts = [
+        {"pass": True, "score": 1, "reason": "Assertion passed", "assertion": first},
+        {
+            "pass": False, "score": 0, "reason": "no",
+            "metadata": {"assertionSet": {"type": "assert-set", "metric": "s", "threshold": 0.5}},
+            "componentResults": [{"pass": False, "score": 0, "reason": "no", "assertion": second}],
+        },
+        {"pass": False, "score": 0, "reason": "no", "assertion": second},
+    ]  # fmt: skip
+    given = document()
+    rows = given["results"]["results"]
+    rows[0]["gradingResult"] = {"pass": False, "score": 0.6, "reason": "no", "componentResults": parts}
+    (project / "pf.json").write_text(json.dumps(given))
+    with closing(RunReader(open_results(project / "pf.json"))) as reader:
+        again = promptfoo_json.build(reader)["results"]["results"][0]
+    assert again["testCase"]["assert"] == [first, whole]
+    written = again["gradingResult"]["componentResults"]
+    assert [one.get("assertion") for one in written] == [first, None, second]
+    named = {"metric": "s", "threshold": 0.5, "type": "assert-set", "assertionCount": 1}
+    assert written[1]["metadata"]["assertionSet"] == named

@@ -18,6 +18,7 @@ from tui_eval.formats.promptfoo.imported_cases import (
     cases_of,
     described,
     ids_of,
+    in_plain_file,
     line_of_text,
     names_of,
     read_suite,
@@ -73,7 +74,7 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     given = sorted(
         results["results"], key=lambda row: (whole(row.get("testIdx")), whole(row.get("promptIdx")))
     )
-    if listed := _listed_ids(prompts, mapping(document.get("config"))):
+    if listed := _listed_ids(prompts, mapping(document.get("config")), (file or path).absolute().parent):
         prompts = [
             {**one, "provider": listed.get(str(one.get("provider")), one.get("provider"))} for one in prompts
         ]
@@ -108,18 +109,29 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     }
 
 
-def _listed_ids(prompts: list[dict[str, Any]], config: Mapping[str, Any]) -> dict[str, str]:
+def _listed_ids(prompts: list[dict[str, Any]], config: Mapping[str, Any], folder: Path) -> dict[str, str]:
     """By what a provider that is code (`file://p.js`) says its id is, what the configuration calls it, as its suite's cases
     do here; nothing where the columns are not the configuration's providers, one by one and in order."""
     given = config.get("providers") or config.get("targets")
-    entries = [mapping(one) or {"id": one} for one in given] if isinstance(given, list) else []
-    ours = list(dict.fromkeys(word(one.get("label")) or word(one.get("id")) for one in entries))
+    ours: list[str] = []
+    for entry in given if isinstance(given, list) else [given]:
+        named = word(entry)
+        in_file = named.startswith("file://") and named.endswith(_PROVIDER_FILES)
+        ours += map(_called_provider, in_plain_file(folder, named[7:]) if in_file else [entry])
+    ours = list(dict.fromkeys(ours))
     theirs = list(dict.fromkeys(str(one.get("provider")) for one in prompts))
     if len(ours) != len(theirs):
         return {}
     other = {theirs: called for theirs, called in zip(theirs, ours, strict=True) if theirs != called}
     apart = other.keys().isdisjoint(ours) and all(_PROVIDER_CODE.match(called) for called in other.values())
     return other if apart else {}
+
+
+def _called_provider(entry: Any) -> str:
+    """What a provider of a configuration is called: its label, else its id, which may be the key of its options."""
+    options = _provider_options(mapping(entry))
+    named = word(options.get("label")) or word(options.get("id")) or word(entry)
+    return named or next(iter(mapping(entry)), "")
 
 
 _PROVIDER_CODE = re.compile(r"file://.+\.(?:[cm]?[jt]s|py)(?::\w+)?\Z", re.DOTALL)
@@ -455,6 +467,7 @@ def _assertion(part: Mapping[str, Any], within: int | None) -> dict[str, Any]:
         "reason": str(part.get("reason") or ""),
         "weight": given.get("weight", of_set.get("weight")),
         "metric": given.get("metric", of_set.get("metric")),
+        "threshold": given.get("threshold", of_set.get("threshold")),
     }
     if given and (parts := _components(part)):
         found["parts"] = parts

@@ -18,6 +18,7 @@ from tui_eval.javascript import values as js
 from tui_eval.suites import identity
 from tui_eval.yaml import yaml_lines
 
+_PLAIN = (".yaml", ".yml", ".json")
 _TABLES = (".csv", ".tsv", ".xlsx", ".xls")
 _SHEET = "docs.google.com/spreadsheets"
 
@@ -99,6 +100,8 @@ def names_of(
         value for one in (default, *(mapping(one.get("vars")) for one in tests)) for value in one.values()
     ]
     known = _Tests(config, tests, read_suite(file) if file and _is_rewritten(given) else {})
+    for one in scenarios.tests():
+        known.add(one, one)
     if file is not None and _is_rewritten([value for row in rows for value in lasting(row).values()]):
         for one in _tests_of_files(file.parent, listed):
             known.add({**one, "vars": _spelled(mapping(one.get("vars")))}, one)
@@ -224,30 +227,50 @@ class _WithLists(NamedTuple):
         return _Known(self.named_by, {key: one[0] for key, one in chosen.items() if one})
 
 
-def _tests_of_files(folder: Path, listed: Any) -> Iterator[dict[str, Any]]:
-    """The tests that a configuration has in plain files, as these have them today. The file of results says which they
-    are, and has no business beyond the project."""
+def in_plain_file(folder: Path, named: str) -> list[Any]:
+    """What a plain file that a configuration names has today, nothing where it cannot be read. The file of results says
+    which it is, and has no business beyond the project."""
+    return list(_entries(_text_of(folder, named), Path(named).suffix.lower()))
+
+
+def _text_of(folder: Path, named: str) -> str:
     try:
         root = find_root([folder])[0].resolve()
     except ConfigError:
         root = folder.resolve()
-    entries = listed if isinstance(listed, list) else [listed]
-    for entry in entries:
+    path = folder / named
+    try:
+        if path.resolve().is_relative_to(root) and path.is_file():
+            return path.read_text("utf-8-sig")
+    except (OSError, ValueError):  # UnicodeError is a ValueError
+        pass
+    return ""
+
+
+def _entries(text: str, ending: str) -> Iterator[Any]:
+    try:
+        if ending in _PLAIN and text:
+            found = yaml_lines.load(text, "", core=True).value
+            yield from found if isinstance(found, list) else [found]
+        elif ending == ".jsonl":
+            yield from (js.parse_json(line) for line in text.splitlines() if line.strip())
+    except ValueError:
+        return
+
+
+def _tests_of_files(folder: Path, listed: Any) -> Iterator[dict[str, Any]]:
+    """The tests that a configuration has in plain files, as these have them today."""
+    for entry in listed if isinstance(listed, list) else [listed]:
         named = word(entry.get("path") if isinstance(entry, dict) else entry).removeprefix("file://")
-        path, ending = folder / named, Path(named).suffix.lower()
+        yield from map(mapping, in_plain_file(folder, named))
         try:
-            if not path.resolve().is_relative_to(root) or not path.is_file():
-                continue
-            if ending in (".yaml", ".yml", ".json"):
-                found = yaml_lines.load(path.read_text("utf-8"), path.name, core=True).value
-                yield from map(mapping, found if isinstance(found, list) else [found])
-            elif ending == ".csv":
-                for cells in csv.DictReader(path.read_text("utf-8-sig").splitlines(keepends=True)):
+            if named.lower().endswith(".csv"):
+                for cells in csv.DictReader(_text_of(folder, named).splitlines(keepends=True)):
                     values = {
                         name: cell for name, cell in cells.items() if name and not name.startswith("__")
                     }
                     yield {"description": cells.get("__description"), "vars": values}
-        except (OSError, ValueError, csv.Error):  # UnicodeError is a ValueError
+        except csv.Error:
             continue
 
 
@@ -304,7 +327,8 @@ class _Scenarios:
         entries = listed if isinstance(listed, list) else [listed] if isinstance(listed, str) else []
         self._in_files = any(isinstance(one, str) for one in entries)
         self._tests: list[tuple[str, dict[str, Any]]] = []
-        for entry in filter(None, map(mapping, entries)):
+        self._entries = list(filter(None, map(mapping, entries)))
+        for entry in self._entries:
             data, tests = entry.get("config"), entry.get("tests")
             self._in_files |= isinstance(data, str) or isinstance(tests, str)
             sets = [mapping(mapping(one).get("vars")) for one in data] if isinstance(data, list) else []
@@ -312,6 +336,19 @@ class _Scenarios:
                 self._in_files |= isinstance(test, str)
                 name = line_of_text(mapping(test).get("description"))
                 self._tests += [(name, given) for given in (mapping(mapping(test).get("vars")), *sets)]
+
+    def tests(self) -> Iterator[dict[str, Any]]:
+        """Each of their tests with each set of data, where both stand in the configuration itself."""
+        for entry in self._entries:
+            data, tests = entry.get("config"), entry.get("tests")
+            for given in map(mapping, data if isinstance(data, list) else ()):
+                for test in map(mapping, tests if isinstance(tests, list) else ()):
+                    asserts = [*_listed(given.get("assert")), *_listed(test.get("assert"))]
+                    yield {
+                        "description": test.get("description") or given.get("description"),
+                        "vars": {**mapping(given.get("vars")), **mapping(test.get("vars"))},
+                        "assert": asserts,
+                    }
 
     def have(self, name: str) -> bool:
         """Whether a test of this name may be one of theirs."""
@@ -326,6 +363,10 @@ class _Scenarios:
             for key, value in given.items()
             if isinstance(value, list)
         }
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _are_tables(listed: Any) -> bool:

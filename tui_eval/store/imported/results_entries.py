@@ -209,10 +209,27 @@ def _case(entry: dict[str, Any]) -> Case:
         case.turns[0].text = template  # what was sent stands in the transcript
     if _HASH.fullmatch(own := _text(entry.get("content_hash"))):
         case.content_hash = _OWN + own
-        return case
-    expected = msgspec.json.encode([case.turns, case.assertions, case.vars], enc_hook=str)
-    case.content_hash = FROM_FILE + hashlib.sha256(expected).hexdigest()[:16]
+    else:
+        expected = msgspec.json.encode([case.turns, case.assertions, case.vars], enc_hook=str)
+        case.content_hash = FROM_FILE + hashlib.sha256(expected).hexdigest()[:16]
+    _weigh(case, _list(entry.get("assertions")))
     return case
+
+
+def _weigh(case: Case, entries: list[dict[str, Any]]) -> None:
+    """Let the assertions say how they count, as far as the file does: it has no part in what tells an edited case."""
+    if len(entries) != len(case.assertions):
+        return
+    for item, assertion in zip(entries, case.assertions, strict=True):
+        assertion.metric = _text(item.get("metric")) or None
+        if assertion.type == "assert-set":
+            assertion.value = msgspec.UNSET
+        weight, threshold = figures.score(item.get("weight"), "weight"), item.get("threshold")
+        assertion.weight = weight if weight != 1 else None
+        if isinstance(threshold, int | float) and not isinstance(threshold, bool):
+            assertion.threshold = threshold
+        if isinstance(place := item.get("set"), int) and 0 <= place < len(entries):
+            assertion.set = place
 
 
 def _attempt(entry: dict[str, Any], case: Case, agent: str, model: str | None, started_at: float) -> Attempt:
