@@ -569,7 +569,7 @@ class _ListedNames:
             if case.case_id in self._clashing:
                 if (name := self._clashing[case.case_id]) != case.name:
                     found[case.case_id] = name
-            elif _may_be_unnamed(case):
+            elif may_be_unnamed(case):
                 unnamed.append(case)
         if not unnamed:
             return found
@@ -582,7 +582,8 @@ class _ListedNames:
 _UNNAMED = "Row #"
 
 
-def _may_be_unnamed(case: StoredCase) -> bool:
+def may_be_unnamed(case: StoredCase) -> bool:
+    """Whether lists may call it otherwise than its record does: by a variable (`is_unnamed`)."""
     return case.name.startswith(_UNNAMED)
 
 
@@ -627,7 +628,7 @@ def _clashes(run: RunReader) -> tuple[set[int], set[int]]:
 
 def _told(run: RunReader, piece: Sequence[StoredCase]) -> dict[int, tuple[int, int]]:
     """Of each case the marks of its shortest name in its suite, and of that name and its test."""
-    asked = run.bodies([case.id for case in piece if _may_be_unnamed(case)], _Asked)
+    asked = run.bodies([case.id for case in piece if may_be_unnamed(case)], _Asked)
     found: dict[int, tuple[int, int]] = {}
     for case in piece:
         unnamed = case.id in asked and is_unnamed(asked[case.id])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.support.app_host import running_app, until
+from tests.support.app_host import running_app, screen_text, until
 from tests.support.live_run import project
 from tests.tui.screens.test_runs_screen import sees, write_runs
 from tui_eval.engine.prepare import prepare
@@ -22,6 +23,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import GUESTS, Store
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.inspector.history import HistoryTab
+from tui_eval.tui.loaders.compare_loader import Half
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.run_screen import RunScreen
@@ -160,3 +162,40 @@ async def test_the_answers_of_a_run_from_elsewhere_are_judged_again_on_the_case_
 def rows_of(folder: Path) -> list[AttemptRow]:
     with closing(RunReader(folder)) as reader:
         return reader.attempts()
+
+
+async def test_tests_without_a_name_are_called_by_their_variables_also_where_their_suite_is_not_here(
+    tmp_path: Path,
+) -> None:
+    root = project(tmp_path)
+    entries = [
+        {
+            "name": f"Row #{number}",
+            "suite": "pf/promptfooconfig.yaml",
+            "format": "promptfoo",
+            "case_id": f"pf/promptfooconfig.yaml::vars-0000000{number}::echo",
+            "agent": "echo",
+            "vars": {"q": f"question {number}"},
+            "passed": passed,
+            "outcome": "passed" if passed else "failed",
+            "message": "no such words",
+            "details": {"response_text": "said"},
+        }
+        for number, passed in ((1, False), (2, False))
+    ]
+    for name, passed in (("old.json", True), ("ci.json", False)):
+        of_file = [{**one, "passed": passed, "outcome": "passed" if passed else "failed"} for one in entries]
+        (root / name).write_text(json.dumps({"timestamp": "2026-01-01T00:00:00", "results": of_file}))
+    older, guest = open_results(root / "old.json"), open_results(root / "ci.json")
+    async with running_app(root, open_run=guest) as (app, pilot):
+        await sees(app, pilot, "question 1", "question 2")
+        assert "Row #" not in screen_text(app)
+        await pilot.press("enter")
+        await sees(app, pilot, "question 1 ")
+        await pilot.press("H")
+        await until(lambda: isinstance(app.screen, RunsScreen), pilot)
+        await pilot.press("slash", *"said", "enter")
+        await sees(app, pilot, "2 places", "question 1", "question 2")
+        app.services.places.show("compare", Half(older), Half(guest))
+        await sees(app, pilot, "2 regressed", "question 1", "question 2")
+        assert "Row #" not in screen_text(app)

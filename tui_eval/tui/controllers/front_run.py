@@ -216,6 +216,9 @@ class FrontRun:
                 if group is not None:
                     group.renew()
             opened = True
+        if news.called.items() - state.called.items():
+            state.called = {**state.called, **news.called}
+            opened = True
         changed: list[AttemptRow] = list(news.attempts.values())
         run.apply_attempts(changed)
         said = run.apply_live(news.live)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tui_eval.case_names import column_label, in_any_column
@@ -15,7 +16,7 @@ from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
 from tui_eval.store.index import Index
 from tui_eval.store.indexed_run import places
 from tui_eval.store.linked import counting_folders, lacking_beside, load_together
-from tui_eval.store.reader import RunReader
+from tui_eval.store.reader import RunReader, may_be_unnamed
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.summary import CaseSummary
@@ -62,6 +63,22 @@ class Compared(NamedTuple):
     later: bool = False
     """Whether there is a later run, or another agent, to put in the first one's place."""
     earlier: bool = False
+    called: Mapping[str, str] = MappingProxyType({})
+    """What lists call cases that were recorded without a name, by id."""
+
+
+def called_in(folders: Iterable[Path]) -> dict[str, str]:
+    """What lists call those cases of these runs that are recorded without a name; the suites need not be here.
+
+    Raises:
+        StoreError: one cannot be read.
+    """
+    found: dict[str, str] = {}
+    for folder in folders:
+        with closing(RunReader(folder)) as reader:
+            if any(map(may_be_unnamed, reader.cases())):
+                found |= reader.called()
+    return found
 
 
 def load_half(half: Half) -> list[CaseSummary]:
@@ -88,7 +105,8 @@ def load_comparison(root: Path, before: Half, after: Half) -> Compared:
     later, earlier = (other_half(root, before, after, step) is not None for step in (1, -1))
     comparison = compare(load_half(first), load_half(second))
     comparison.incomplete = lacking_beside(second.linked or [second.folder])
-    return Compared(first, second, comparison, later, earlier)
+    called = called_in(dict.fromkeys([first.folder, second.folder]))
+    return Compared(first, second, comparison, later, earlier, called)
 
 
 def _with_linked(root: Path, half: Half, other: Half) -> Half:

@@ -22,7 +22,7 @@ from tui_eval.causes import NEEDS_TRUST
 from tui_eval.engine.request import RequestCell
 from tui_eval.model import Evidence, Verdict, decoded
 from tui_eval.store.linked import counting_folders
-from tui_eval.store.reader import RunReader
+from tui_eval.store.reader import RunReader, may_be_unnamed
 from tui_eval.store.run_folders import DamagedRun, Store, StoreError, is_alive
 from tui_eval.store.schema import PLACE_LOST, AttemptRow, LiveRow, RunInfo, StoredCase
 from tui_eval.tui.state.run_requests import Columns, meet
@@ -47,6 +47,8 @@ class RunNews(msgspec.Struct):
     attempts: dict[int, AttemptRow] = msgspec.field(default_factory=dict)
     live: list[LiveRow] = msgspec.field(default_factory=list)
     error: str = ""
+    called: dict[str, str] = msgspec.field(default_factory=dict)
+    """What lists call those of its cases that are recorded without a name, by id."""
 
 
 class RunListener(Protocol):
@@ -186,6 +188,11 @@ class Follower:
             # Together with the last changes: whoever hears that it has ended concludes from what it has.
             with self._lock:
                 self._news.info = info
+            self._tell()
+        # Of a run from elsewhere, whose suites are not here to say it. It takes a while, where there are many.
+        if not active and any(map(may_be_unnamed, view.cases.values())) and (called := reader.called()):
+            with self._lock:
+                self._news.called = called
             self._tell()
 
     def _tell(self) -> None:

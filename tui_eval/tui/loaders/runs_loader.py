@@ -16,7 +16,7 @@ from tui_eval.store.column_names import in_columns
 from tui_eval.store.full_text import Progress, search
 from tui_eval.store.index import Index
 from tui_eval.store.linked import MOST_LISTED
-from tui_eval.store.reader import RunReader
+from tui_eval.store.reader import RunReader, may_be_unnamed
 from tui_eval.store.rescued import delete_run
 from tui_eval.store.run_folders import GUESTS, Store, StoreError, is_alive
 from tui_eval.store.schema import RunSummary
@@ -88,7 +88,11 @@ def find(folder: Path, words: str, progress: Progress | None = None) -> tuple[li
     with closing(RunReader(folder)) as reader:
         hits = search(reader, words, progress=progress)
         rows = {row.id: row for row in reader.attempts_with([hit.attempt_ref for hit in hits.best])}
-        cases = {case.id: case for case in reader.cases()} if rows else {}
+        refs = {row.case_ref for row in rows.values()}
+        those = [case for case in reader.cases() if case.id in refs] if rows else []
+        if any(map(may_be_unnamed, those)):
+            those = reader.listed(those)
+        cases = {case.id: case for case in those}
         found: list[FoundEntry] = []
         for hit in hits.best:
             row = rows.get(hit.attempt_ref)

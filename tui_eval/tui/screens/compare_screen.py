@@ -150,10 +150,13 @@ class CompareScreen(Place, inherit_bindings=False):
         generation = self._generation
 
         def read() -> tuple[Compared, list[CompareRow]]:
-            compared = load_comparison(self.services.state.root, self.before, self.after)
-            return compared, rows(
-                compared.comparison, agents=self.agents, name_of=self.services.state.name_of
-            )
+            state = self.services.state
+            compared = load_comparison(state.root, self.before, self.after)
+
+            def name_of(case_id: str, name: str) -> str:
+                return state.name_of(case_id, compared.called.get(case_id, name))
+
+            return compared, rows(compared.comparison, agents=self.agents, name_of=name_of)
 
         take, failed = partial(self._take, generation, keep), partial(self._failed, generation)
         run_in_thread(self.app, read, take, failed, name="compare", opens=not keep)
@@ -168,7 +171,7 @@ class CompareScreen(Place, inherit_bindings=False):
     def _take(self, generation: int, keep: bool, found: tuple[Compared, list[CompareRow]]) -> None:
         if generation == self._generation and stands(self):
             here = self.current() if keep else None
-            (self.before, self.after, self.comparison, *others), self._rows = found
+            (self.before, self.after, self.comparison, *others, _), self._rows = found
             names = ("compare.later", "compare.earlier")
             self._others = [name for name, there in zip(names, others, strict=True) if there]
             self.query_one(KeyHints).show(self.hints())

@@ -439,7 +439,7 @@ class RunsScreen(Place, inherit_bindings=False):
         mode, example = found
         state = self.services.state
         item = state.by_id.get(example.case_id)
-        name = example.case_id.partition("::")[2]
+        name = state.called.get(example.case_id) or example.case_id.partition("::")[2]
         variant = item.variant(example.agent or None) if item is not None else ""
         if item is not None:
             name = full_name(item.name, variant)

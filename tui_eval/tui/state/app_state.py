@@ -173,6 +173,8 @@ class AppState(Struct):
     scripted: bool = False
     notes: dict[str, list[HumanNote]] = field(default_factory=dict)
     """People's newest note on each case."""
+    called: dict[str, str] = field(default_factory=dict)
+    """What lists call cases that runs from elsewhere recorded without a name, by id."""
     gone: dict[str, CaseItem] = field(default_factory=dict)
     """Cases that were taken out of their files while the app is open; they come back with their past."""
 
@@ -249,7 +251,7 @@ class AppState(Struct):
     def name_of(self, case_id: str, name: str) -> str:
         """What lists call a case that a run recorded under this name."""
         item = self.by_id.get(case_id)
-        return item.name if item is not None else name
+        return item.name if item is not None else self.called.get(case_id, name)
 
     def item_of(self, pointer: CasePointer | None) -> CaseItem | None:
         """The case of the suites that a pointer means; also one that its file has lost for now."""

@@ -159,7 +159,7 @@ def run_entry(group: RunGroup, key: str, state: AppState) -> CaseRow:
     entry = CaseRow(
         key,
         row.case_id,
-        item.name if item is not None else row.name,
+        state.name_of(row.case_id, row.name),
         row.suite,
         row.format,
         agent=row.agent,
