@@ -76,6 +76,32 @@ def test_what_did_not_pass_runs_again(cli: Cli, project: Path) -> None:
     assert ran(cli) == ["says sorry"] == ran(cli)
 
 
+@pytest.mark.parametrize("written", ["bot.py", "expected.txt", "other.py"])
+def test_what_was_edited_while_a_run_went_on_and_put_back_counts_as_changed(
+    cli: Cli, passing: Path, written: str
+) -> None:
+    """A branch that was checked out and left again: its code had answered, and there was `nothing to run`."""
+    (passing / "other.py").write_text("", "utf-8")
+    (passing / "expected.txt").write_text("hi", "utf-8")
+    (passing / "lib").mkdir()
+    (passing / "lib" / "bot.py").write_text(
+        "from pathlib import Path\n\n\ndef answer(message):\n"
+        f"    file = {{'bot.py': Path(__file__)}}.get({written!r}, Path({str(passing)!r}, {written!r}))\n"
+        "    file.write_bytes(file.read_bytes())\n    return 'hi'\n",
+        "utf-8",
+    )
+    (passing / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [bot]\ntests:\n"
+        "  - {description: b, vars: {q: x}, assert: [{type: equals, value: file://expected.txt}]}\n",
+        "utf-8",
+    )
+    with open(passing / "tui_eval.yaml", "a", encoding="utf-8") as config:
+        config.write("  bot: {type: python, function: 'lib/bot.py:answer'}\n")
+    given = ("promptfooconfig.yaml", "--agent", "bot", "--trust")
+    assert cli("run", *given).code == 0
+    assert cli("run", *given, "--changed").code == (5 if written == "other.py" else 0)
+
+
 def test_a_pass_under_a_lower_threshold_is_none(cli: Cli, project: Path) -> None:
     assert cli("run", ".", "--threshold", "0").code == 0
     assert ran(cli) == ["says sorry"]

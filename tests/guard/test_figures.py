@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tui_eval.guard.figures import usd, usd_in_full
+from tui_eval.guard.figures import reaches, usd, usd_in_full
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,17 @@ def test_what_cost_little_is_not_shown_as_having_cost_nothing(
 ) -> None:
     assert (usd(dollars), usd_in_full(dollars)) == (said, in_full)
     assert usd_in_full(dollars, "") == in_full.replace("$", "").replace(",", "")
+
+
+@pytest.mark.parametrize(
+    ("costs", "limit", "reached"),
+    [([0.01] * 10, 0.1, True), ([0.01] * 9, 0.1, False), ([1e-12], 1e-12, True), ([0.0999], 0.1, False)],
+)
+def test_a_limit_is_reached_by_as_many_answers_as_it_holds(
+    costs: list[float], limit: float, reached: bool
+) -> None:
+    """0.01 added up ten times is a little less than 0.1: an eleventh answer was asked, and paid."""
+    spent = 0.0
+    for cost in costs:
+        spent += cost
+    assert reaches(spent, limit) == reached

@@ -14,7 +14,7 @@ from tui_eval.engine.after import derived_columns
 from tui_eval.engine.places.attempt_place import AttemptPlace, under_way_at_loss
 from tui_eval.engine.places.chosen_place import all_runs_here, place_of
 from tui_eval.engine.plan import Job
-from tui_eval.engine.provenance import agents_asked, provenance
+from tui_eval.engine.provenance import agents_asked, provenance, rewritten
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.row_order import arrange, suites_concurrency
 from tui_eval.engine.run_context import RunContext
@@ -24,6 +24,7 @@ from tui_eval.formats import format_of
 from tui_eval.guard.spelling import some_of
 from tui_eval.model import Attempt, Problem
 from tui_eval.store.index import Index
+from tui_eval.store.judged_under import REWRITTEN
 from tui_eval.store.missing_cases import HOOKS_FAILED
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -238,14 +239,16 @@ class ActiveRun:
                 return {}
 
     async def _look_again(self) -> None:
-        """Whether the agents are still those that the run began with; not after an interrupt, as `_found`: who goes on
+        """Whether the agents and files are still those that the run began with; not after an interrupt, as `_found`: who goes on
         with the run looks."""
         assert self.writer is not None
         facts = self.writer.info.provenance
         if self.runner.stopped_because != INTERRUPTED and isinstance(agents := facts.get("agents"), dict):
-            facts["agents"] = await asyncio.to_thread(
-                agents_asked, agents, self.config, self.environment.trust, self.jobs
-            )
+            asked = self.config, self.environment.trust, self.jobs
+            facts["agents"] = await asyncio.to_thread(agents_asked, agents, *asked)
+            since = self.writer.info.started_at
+            if found := await asyncio.to_thread(rewritten, facts, *asked, since):
+                facts[REWRITTEN] = found
 
     async def _sum_up(self) -> None:
         """Sums of the columns, and what is derived from them, into the run's facts."""

@@ -151,6 +151,8 @@ def _as_it_passed(
     agents = asked.get("agents")
     if not isinstance(agents, dict) or mark_then(agents, job, marks.config) != marks.agent(job.spec):
         return False
+    if marked_as(job, marks.config) in _rewritten(asked):
+        return False  # edited, and put back
     files = provenance_of(newest.run_id)
     if not settings.same(job, files.get(judged_under.SETTINGS)):
         return False
@@ -160,7 +162,13 @@ def _as_it_passed(
     now, names = marks.files_of(job)
     if names and _mapping(files, judged_under.FILE_SETS).get(names) != digest(sorted(now)):
         return False  # one is gone, or has come
-    return all(known.get(path) == mark for path, mark in now.items())
+    written = _rewritten(files)
+    return all(known.get(path) == mark and path not in written for path, mark in now.items())
+
+
+def _rewritten(facts: Provenance) -> list[Any]:
+    found = facts.get(judged_under.REWRITTEN)
+    return found if isinstance(found, list) else []
 
 
 def marked_as(job: Job, config: Config) -> str:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,31 @@ def agents_asked(agents: dict[str, Any], config: Config, trust: Trust, jobs: lis
         else known
         for name, known in agents.items()
     }
+
+
+def rewritten(
+    facts: dict[str, Any], config: Config, trust: Trust, jobs: list[Job], since: float
+) -> list[str]:
+    """Those of a run's agents with files, and of the files that its cases name, that were written since it began: whatever
+    they are now, what some of it rests on may be another. Looks at files: call it in a thread."""
+    specs = {marked_as(job, config): job.spec for job in jobs if job.spec is not None}
+    marks = Fingerprints(config, trust)
+    files = facts.get("files")
+    named = {path: [config.root / path] for path in (files if isinstance(files, dict) else ())}
+    asked = {name: marks.files_of_agent(spec) for name, spec in specs.items()}
+    return sorted(
+        name
+        for name, found in (*asked.items(), *named.items())
+        if any(_written_since(file, since) for file in found)
+    )
+
+
+def _written_since(file: Path, since: float) -> bool:
+    """Whether a file was written, or put in its place, since then; not as a clock that was ahead has it."""
+    with contextlib.suppress(OSError):
+        status = file.stat()
+        return any(since < at <= time.time() for at in (status.st_mtime, status.st_ctime))
+    return False
 
 
 def _git(root: Path) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from tui_eval.engine.places.here import Here
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.schedule import Schedule, Ticket
+from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.store.long_texts import has_long
@@ -349,7 +350,7 @@ class Runner:
             self.on_done(ticket.job, ticket.number, attempt)
         if self.limits.fail_fast and attempt.outcome in ("failed", "error"):
             reached, spent = f"--fail-fast: {attempt.case_id} {attempt.outcome}", None
-        elif self.limits.max_cost is not None and self._cost >= self.limits.max_cost:
+        elif self.limits.max_cost is not None and figures.reaches(self._cost, self.limits.max_cost):
             reached, spent = CostLimit(self.limits.max_cost, self._cost).reached, self._cost
         else:
             return

@@ -203,6 +203,11 @@ def rounded_sum(found: float) -> float:
     return round(found, 10)
 
 
+def reaches(spent: float, limit: float) -> bool:
+    """Whether a sum has come to a limit: ten times 0.01 are 0.1, though adding makes a little less of it."""
+    return spent >= limit or rounded_sum(spent) >= limit
+
+
 def usage_sum(parts: Iterable[Usage | None]) -> Usage | None:
     """Tokens of all parts together; what none of them says stays unsaid, None where there are none."""
     known = [part for part in parts if part is not None]

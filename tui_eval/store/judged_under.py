@@ -23,6 +23,8 @@ OTHERS = ""
 
 FILE_SETS = "file_sets"
 """By hashes of what names files in its cases, hashes of which these were (`engine.fingerprints`)."""
+REWRITTEN = "rewritten"
+"""The agents whose files were written while it ran, and the files of cases that were: what they were meanwhile nobody knows."""
 
 
 def remembered(compat_by_suite: Iterable[tuple[str, str]]) -> str | list[str]:

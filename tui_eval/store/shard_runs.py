@@ -311,6 +311,9 @@ def provenance_of_parts(infos: Sequence[RunInfo]) -> dict[str, Any]:
         for key, mark in (item for info in infos for item in _mapping(info, name).items()):
             joined[key] = mark if joined.get(key, mark) == mark else other
         found[name] = {key: joined[key] for key in sorted(joined) if joined[key] is not None}
+    lists = (info.provenance.get(judged_under.REWRITTEN) for info in infos)
+    if written := sorted({name for one in lists if isinstance(one, list) for name in map(str, one)}):
+        found[judged_under.REWRITTEN] = written
     if paths := list(dict.fromkeys(path for info in infos for path in paths_in(info))):
         found[PATHS] = paths
     if derived := {suite: own for info in infos for suite, own in _mapping(info, DERIVED).items()}:

@@ -31,6 +31,7 @@ from tui_eval.engine.runner import Spent
 from tui_eval.engine.selection import LimitReached, NothingToRun, SelectionError
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of, reading
+from tui_eval.guard import figures
 from tui_eval.guard.figures import usd
 from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.spelling import some_of
@@ -543,7 +544,7 @@ def _refuse_at_a_limit(
         LimitReached: it has, with the command that goes on all the same.
     """
     words = resume_command(info.id if folder.name == info.id else folder, info.options)
-    if max_cost is not None and spent.cost >= max_cost:
+    if max_cost is not None and figures.reaches(spent.cost, max_cost):
         higher = float(f"{2 * max(max_cost, spent.cost):.3g}")
         raise LimitReached(
             f"run {info.id}: its cost limit of {max_cost:g} USD is reached ({usd(spent.cost, '')} spent so far); to go on "
