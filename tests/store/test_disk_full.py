@@ -120,6 +120,29 @@ def test_a_disk_that_stays_full_moves_the_run(tmp_path: Path, monkeypatch: pytes
     assert [one.text for one in Notes.beside(writer.folder).of_run(full.name).values()] == ["seen"]
 
 
+def test_a_run_that_no_disk_has_room_for_is_kept_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container home, project and files for a while are one disk."""
+    (tmp_path / "state").write_text("in the way of a folder", "utf-8")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(private, "temporary_home", no_room)
+    monkeypatch.setattr(tempfile, "mkdtemp", no_room)
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setattr(private, "MEMORY", memory)
+    disk = Disk(monkeypatch)
+    writer, references = start(tmp_path, cases=3)
+    disk.pages = 1
+    fill(writer, references)
+    writer.close()
+    assert writer.folder == memory / f"tui-eval-{os.getuid()}" / "rescued" / writer.home.name
+    assert writer.error is not None and "gone when the machine is switched off" in writer.error
+    assert not writer.lost and kept(writer.home) == ["0", "0", "1", "1", "2", "2"]
+    disk.pages = 1_000_000
+    assert bring_back(writer.home) == writer.folder and kept(writer.home) == ["0", "0", "1", "1", "2", "2"]
+
+
 def test_a_viewer_sees_the_end_of_a_run_that_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     disk = Disk(monkeypatch)
@@ -277,6 +300,7 @@ def test_a_folder_for_temporary_files_that_is_somebody_elses_is_no_place_of_ours
 @pytest.mark.usefixtures("no_state")
 def test_nowhere_to_go_says_what_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private, "temporary_home", no_room)
+    monkeypatch.setattr(private, "memory_home", no_room)
     monkeypatch.setattr(tempfile, "mkdtemp", no_room)
     writer = ended_on_a_full_disk(tmp_path, monkeypatch, 2)
     assert writer.error is not None and "4 attempts are lost" in writer.error and "\n" not in writer.error

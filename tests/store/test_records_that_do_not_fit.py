@@ -178,6 +178,7 @@ def test_a_rescue_for_another_reason_speaks_of_no_full_disk(
 def test_what_is_lost_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/none")
     monkeypatch.setattr("tempfile.tempdir", "/proc/none")
+    monkeypatch.setattr("tui_eval.guard.private.MEMORY", Path("/proc/none"))
     run, references = start(tmp_path)
     assert run.flush()
 

@@ -58,6 +58,18 @@ def temporary_home() -> Path:
     return _of_this_user(Path(tempfile.gettempdir()) / f"tui-eval-{os.getuid()}")
 
 
+def memory_home() -> Path:
+    """The same in the machine's memory, for what no disk has room for: gone when it is switched off.
+
+    Raises:
+        OSError: there is no such place, or it is somebody else's.
+    """
+    return _of_this_user(MEMORY / f"tui-eval-{os.getuid()}")
+
+
+MEMORY = Path("/dev/shm")
+
+
 def socket_home() -> Path:
     """A folder of this user alone for sockets: the temporary one, or one in the person's cache folder where somebody
     else has made that, or its name is too long.

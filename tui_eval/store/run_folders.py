@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from tui_eval.config.project import CONFIG_NAME, also_read, closed_to_us, state_dir
@@ -372,6 +372,12 @@ def rescue_folders(folder: Path) -> Iterator[Path]:
         yield private.temporary_home() / "rescued" / folder.name
 
 
+def memory_folders(folder: Path) -> Iterator[Path]:
+    """Where it goes if there is room on no disk: in a container all of these are one."""
+    with contextlib.suppress(OSError):
+        yield private.memory_home() / "rescued" / folder.name
+
+
 def put_in_place(folder: Path) -> Iterator[Path]:
     """Where a run goes whose folder was taken away: it is made again; where a link stands in the way, it goes where the
     project's runs are kept then, and every list finds it."""
@@ -400,7 +406,7 @@ def moved_to(folder: Path) -> Path | None:
         if not said.startswith(b"{"):
             return None
         target = Path(json.loads(said)["moved"])
-        known = target in rescue_folders(folder) and target != folder
+        known = target in chain(rescue_folders(folder), memory_folders(folder)) and target != folder
         return target if known and os.path.isfile(target / DATABASE) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -9,7 +9,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
 from tui_eval.store.held_results import HeldResults
 from tui_eval.store.pending import Ended, Operation, Pending, PendingText, own_fault, tried, write_live
-from tui_eval.store.run_folders import DATABASE, journal_mode, put_in_place, rescue_folders
+from tui_eval.store.run_folders import DATABASE, journal_mode, memory_folders, put_in_place, rescue_folders
 
 _GATHER_SECONDS = 0.05
 _LIVE_SECONDS = 0.12
@@ -293,31 +293,34 @@ class WriteThread:
         """The whole run into the first folder that can be written; its own where that was taken away."""
         refused = self.error or f"{self.folder / DATABASE}: {_DAMAGED}"
         kept, bare = self.folder, -1
+        why: Exception = OSError("there is no other place")
         instead = put_in_place(self.folder) if not self.folder.exists() else iter(())
         try:
-            for kept in chain(instead, rescue_folders(self.folder)):
+            for kept in chain(
+                instead,
+                rescue_folders(self.folder),
+                _any_folder(self.folder.name),
+                memory_folders(self.folder),
+            ):
                 before = kept.exists()
                 try:
                     kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                     bare = self._write_to(kept)
                     break
-                except (OSError, sqlite3.Error):
+                except (OSError, sqlite3.Error) as error:
+                    why = error
                     if not before:  # half of it only takes the room that the disk lacks
                         shutil.rmtree(kept, ignore_errors=True)
-            if bare < 0:
-                kept = Path(tempfile.mkdtemp(prefix="tui-eval-")) / self.folder.name
-                try:
-                    bare = self._write_to(kept)
-                except BaseException:
-                    shutil.rmtree(kept.parent, ignore_errors=True)
-                    raise
         except Exception as error:
+            why = error
+        if bare < 0:
             lost = self._held.missing_from(self.folder / DATABASE)
-            self.error = f"{refused}; {lost_words(len(lost))}: {kept} cannot be written either ({error})"
+            self.error = f"{refused}; {lost_words(len(lost))}: {kept} cannot be written either ({why})"
             self.lost |= dict.fromkeys(lost, f"its result was lost: {self.error}")
             return
         without = f"; of {bare} attempts the transcript is lost, not the result" if bare else ""
-        self.error = f"{refused}; the whole run is kept in {kept}{without}"
+        in_memory = " (memory: gone when the machine is switched off)" * kept.is_relative_to(private.MEMORY)
+        self.error = f"{refused}; the whole run is kept in {kept}{in_memory}{without}"
         self.folder = kept
 
     def _write_to(self, folder: Path) -> int:
@@ -350,6 +353,16 @@ class WriteThread:
         except sqlite3.Error:
             return False
         return self._held.stands_in(folder / DATABASE, len(self.lost))
+
+
+def _any_folder(name: str) -> Iterator[Path]:
+    """One more where files for a while go: ours there may be somebody else's."""
+    try:
+        made = Path(tempfile.mkdtemp(prefix="tui-eval-"))
+    except OSError:
+        return
+    yield made / name
+    shutil.rmtree(made, ignore_errors=True)  # it could not be written
 
 
 def lost_words(count: int) -> str:
