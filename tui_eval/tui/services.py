@@ -20,7 +20,7 @@ from tui_eval.engine.request import RunRequest
 from tui_eval.store.notes import HumanNote
 from tui_eval.tui.background import Tasks
 from tui_eval.tui.engines import Engines
-from tui_eval.tui.front import Front
+from tui_eval.tui.front import Front, Question
 from tui_eval.tui.memory import ProjectMemory
 from tui_eval.tui.notices import Notices
 from tui_eval.tui.settings import Settings
@@ -50,6 +50,8 @@ class Ask(Protocol):
         details: Sequence[str] = (),
         items: Sequence[str] = (),
         after_reading: Collection[str] = (),
+        *,
+        renewed: Callable[[], Question] | None = None,
     ) -> None:
         """See `screens.dialogs.AskScreen`; `on_answer` is given the value, None where the person left."""
         ...

@@ -19,6 +19,7 @@ from tui_eval.model import Outcome
 from tui_eval.store.run_folders import StartLock
 from tui_eval.store.schema import PLACE_LOST
 from tui_eval.tui.controllers.front_run import waiting_step
+from tui_eval.tui.controllers.quit import QuitController
 from tui_eval.tui.controllers.runs import MOST_ROWS
 from tui_eval.tui.loaders.follower import RunNews
 from tui_eval.tui.state.app_state import CasePointer
@@ -162,6 +163,33 @@ async def test_the_question_is_renewed_while_it_stands(tmp_path: Path) -> None:
     assert asked.question == "None of these 3 cases is at work any more."
     assert [words for _, _, words in asked.answers] == ["run them again", "no"]
     assert [words for words in asked.details if words.startswith("now:")] == []
+    await alone.answer(None)
+    alone.front_run.stop()
+
+
+async def test_questions_about_what_goes_on_say_how_it_stands_while_they_stand(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    run = at_work(alone, 0, 1)
+
+    def question() -> tuple[str, list[str]]:
+        asked = alone.dialog.arguments[6]()
+        return asked.question, [value for _, value, _ in asked.answers]
+
+    await alone.press(alone.runs.handlers(), "run.cancel")
+    assert alone.question == "Cancel the run? 2 attempts have not ended."
+    run.done(0)
+    in_front(alone, run)
+    assert question() == ("Cancel the run? 1 attempt has not ended.", ["yes", "no"])
+    cancelling = alone.dialog
+    await alone.answer(None)
+    quitting = QuitController(alone.window, alone.core, alone.places, alone.runs, lambda: None)
+    await alone.press(quitting.handlers(), "quit")
+    assert question() == ("A run goes on.", ["detach", "stop", "stay"])
+    run.done(1)
+    run.finish()
+    in_front(alone, run)
+    assert question() == ("The run has ended.", ["detach", "stay"])
+    assert cancelling.arguments[6]().question == "The run has ended: there is nothing to cancel."
     await alone.answer(None)
     alone.front_run.stop()
 

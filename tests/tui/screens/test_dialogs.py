@@ -9,6 +9,7 @@ from textual.app import App
 
 from tests.support.app_host import screen_text, until
 from tui_eval.tui.front import Question
+from tui_eval.tui.screens import dialogs
 from tui_eval.tui.screens.dialogs import AskScreen
 
 
@@ -38,6 +39,29 @@ async def test_a_question_about_what_goes_on_is_asked_anew_while_it_stands() -> 
         assert not answered, "it is offered no more"
         await pilot.press("y")
         await until(lambda: answered == ["again"], pilot)
+
+
+async def test_a_question_that_stands_as_it_did_is_not_painted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, painted = [0], [0]
+
+    def question() -> Question:
+        asked[0] += 1
+        return Question("Cancel the run?", (("y", "yes", "cancel it"),))
+
+    class Counting(AskScreen):
+        def on_resize(self) -> None:
+            painted[0] += 1
+            super().on_resize()
+
+    monkeypatch.setattr(dialogs, "RENEWED", 0.01)
+    app: Any = App()
+    async with app.run_test(size=(80, 24)) as pilot:
+        first = question()
+        app.push_screen(Counting(first.question, first.answers, renewed=question))
+        await until(lambda: asked[0] > 2, pilot)
+        before = painted[0]
+        await until(lambda: asked[0] > 8, pilot)
+        assert painted[0] == before
 
 
 async def test_enter_takes_an_answer_that_is_offered_alone() -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.runs import RunController
+from tui_eval.tui.front import Question
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import Core, Window
 from tui_eval.tui.state.runs.run_view import RunView
@@ -67,15 +68,22 @@ class QuitController:
             elif value == "stop":
                 self._core.tasks.soon(self._stop_and_quit())
 
-        answers = [
-            ("d", "detach", "detach: leave, the run goes on"),
-            ("s", "stop", "stop it and leave"),
-            ("esc", "stay", "stay"),
-        ]
-        run = self._goes_on()
-        if run is not None and run.info.id in self._core.engines.out_of_reach:
-            del answers[1]
-        self._places.ask("A run goes on.", answers, answer)
+        def asked() -> Question:
+            stay = ("esc", "stay", "stay")
+            if not self._runs.running:
+                return Question("The run has ended.", [("d", "detach", "leave"), stay])
+            answers = [
+                ("d", "detach", "detach: leave, the run goes on"),
+                ("s", "stop", "stop it and leave"),
+                stay,
+            ]
+            run = self._goes_on()
+            if run is not None and run.info.id in self._core.engines.out_of_reach:
+                del answers[1]
+            return Question("A run goes on.", answers)
+
+        first = asked()
+        self._places.ask(first.question, first.answers, answer, renewed=asked)
 
     async def _stop_and_quit(self) -> None:
         engines = self._core.engines

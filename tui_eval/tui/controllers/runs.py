@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 50
 """Rows of a line that one key runs or judges one by one: each is a run of its own."""
+CANCEL = [("y", "yes", "cancel them"), ("n", "no", "no")]
+ENDED = [("esc", "no", "leave it")]
+"""Answers of a question whether to cancel what has ended while it stood there."""
 STILL_READING = "still reading the suites"
 SLOW = 0.6
 """Seconds after which a run that is still being planned is announced: of many cases nothing else is seen yet."""
@@ -253,11 +256,21 @@ class RunController:
         items = (self.state.item_of(pointer) for pointer in self._places.pointers())
         tests = {(item.suite, item.name) for item in items if item is not None}
         if len(tests) > 1:  # a fold of all that wait is one line, and nearly the run
-            self._places.ask(
-                f"Cancel {many:,} attempts of {len(tests):,} tests?",
-                [("y", "yes", "cancel them"), ("n", "no", "no")],
-                cancel,
-            )
+
+            def asked() -> Question:
+                runs = {run_id: self.state.find_run(run_id) for run_id in refs}
+                left = sum(
+                    run.attempts[ref].state != "done"
+                    for run_id, run in runs.items()
+                    for ref in refs[run_id]
+                    if run is not None and run.active and ref in run.attempts
+                )
+                if not left:
+                    return Question("All of them have ended.", ENDED)
+                return Question(f"Cancel {left:,} attempts of {len(tests):,} tests?", CANCEL)
+
+            first = asked()
+            self._places.ask(first.question, first.answers, cancel, renewed=asked)
         else:
             cancel("yes")
 
@@ -265,15 +278,26 @@ class RunController:
         """Cancel the run that is meant, after asking."""
         if (run := self._front_run.meant()) is None:
             return
-        left = run.counts.total - run.counts.done
         names = {case.name for case in run.cases.values()}
         named = f" ({one_line(names.pop())})" if len(names) == 1 else ""
-        words = f"{left:,} attempt{'s have' if left != 1 else ' has'} not ended"
+        details = [] if run is self.state.run else [f"It is {run.info.id}{named}; L shows it."]
+
+        def asked() -> Question:
+            now = self.state.find_run(run.info.id) or run
+            if not now.active:
+                return Question("The run has ended: there is nothing to cancel.", ENDED, details)
+            left = now.counts.total - now.counts.done
+            words = f"{left:,} attempt{'s have' if left != 1 else ' has'} not ended"
+            words = words if now.counts.total else "It is just beginning"
+            return Question(f"Cancel the run? {words}.", CANCEL, details)
+
+        first = asked()
         self._places.ask(
-            f"Cancel the run? {words if run.counts.total else 'It is just beginning'}.",
-            [("y", "yes", "cancel them"), ("n", "no", "no")],
+            first.question,
+            first.answers,
             lambda value: self.cancel(None, run.info.id) if value == "yes" else None,
-            [] if run is self.state.run else [f"It is {run.info.id}{named}; L shows it."],
+            details,
+            renewed=asked,
         )
 
     def show(self) -> None:

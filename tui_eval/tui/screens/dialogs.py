@@ -101,13 +101,10 @@ class AskScreen(ModalScreen[str | None]):
     def _renew(self) -> None:
         assert self._renewed is not None
         asked = self._renewed()
-        if asked == (self._question, self._answers, self._details):
+        now = asked.question, list(asked.answers), list(asked.details)
+        if now == (self._question, self._answers, self._details):
             return
-        self._question, self._answers, self._details = (
-            asked.question,
-            list(asked.answers),
-            list(asked.details),
-        )
+        self._question, self._answers, self._details = now
         for name, text in (("question", self._asked), ("details", self._said), ("answers", self._offered)):
             self.query_one(f".{name}", Static).update(text)
         self.on_resize()

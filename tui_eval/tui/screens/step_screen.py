@@ -22,7 +22,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.schema import AttemptRow
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.front import LiveText, RunChanged
+from tui_eval.tui.front import LiveText, Question, RunChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key, bindings
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
@@ -392,12 +392,16 @@ class StepScreen(Place, inherit_bindings=False):
         if self._waits and not self.view.paragraphs and self._edited is None:
             self._leave("stop")
             return True
-        self.services.ask(
-            "Stop this case?",
-            [("y", "stop", "stop it here"), ("o", "on", "leave, and let it run on"), ("n", "no", "stay")],
-            self._leave,
-        )
+        first = self._stop_asked()
+        self.services.ask(first.question, first.answers, self._leave, renewed=self._stop_asked)
         return True
+
+    def _stop_asked(self) -> Question:
+        stay = ("n", "no", "stay")
+        if self.view.done:
+            return Question("The case has ended.", [("o", "on", "leave"), stay])
+        answers = [("y", "stop", "stop it here"), ("o", "on", "leave, and let it run on"), stay]
+        return Question("Stop this case?", answers)
 
     def _leave(self, answer: str | None) -> None:
         row, run = self._row(), self._run()
