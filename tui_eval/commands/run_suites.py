@@ -369,28 +369,39 @@ def _ran(
             on = f"go on with: {_go_on(active.writer.folder, info)}" if interrupted else "all of it had run"
             warn(f"interrupted; {on}")
         return 128 + number
-    lost = lost_words(len(active.writer.lost)) if active.writer.lost else None
+    lost = lost_words(len(active.writer.lost)) if active.writer.lost else ""
     if keep and interrupted:
-        why = active.runner.stopped_because or lost or "its end could not be written"
-        on = (
-            f"go on with: {_go_on(active.writer.folder, info)}"
-            if outcomes
-            else "start it anew: its plan is lost, too"
-        )
-        warn(f"{why}; {on}")
-        from tui_eval.store.printed_commands import other_way_on  # imported late: few runs are interrupted
-
-        if outcomes and (other := other_way_on(info)):
-            warn(other)
+        _warn_of_interruption(active, info, lost, nothing_known=not outcomes)
     if unreadable or unwritten or unread_of(info):
         return EXIT_USAGE
-    if gap := gap_of(info):
+    lacks = _warn_of_lacks(info)
+    return code_of(outcomes, active.runner.stopped_because or lacks or lost)
+
+
+def _warn_of_interruption(active: ActiveRun, info: RunInfo, lost: str, *, nothing_known: bool) -> None:
+    """Say why a run did not come to its end, and how it goes on."""
+    assert active.writer is not None
+    why = active.runner.stopped_because or lost or "its end could not be written"
+    if nothing_known:
+        warn(f"{why}; start it anew: its plan is lost, too")
+        return
+    warn(f"{why}; go on with: {_go_on(active.writer.folder, info)}")
+    from tui_eval.store.printed_commands import other_way_on  # imported late: few runs are interrupted
+
+    if other := other_way_on(info):
+        warn(other)
+
+
+def _warn_of_lacks(info: RunInfo) -> str:
+    """Say what a run lacks though it came to its end; the first of it, empty: nothing."""
+    gap, never, hooks = gap_of(info), never_beside(info), hooks_failed(info)
+    if gap:
         warn(f"incomplete: {gap}; {mending(info)}")
-    if never := never_beside(info):
+    if never:
         warn(f"incomplete: {never}")
-    if hooks := hooks_failed(info):
+    if hooks:
         warn(f"hook failed: {hooks}")
-    return code_of(outcomes, active.runner.stopped_because or gap or never or hooks or lost)
+    return gap or never or hooks
 
 
 def _check_writable(outputs: Sequence[Path]) -> None:

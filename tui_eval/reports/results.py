@@ -491,6 +491,46 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     """One entry of `results[]`."""
     # A judgement of a recorded answer took none: those of the answer stand in the run that asked for it.
     usage, cost = (None, None) if row.judges else (attempt.usage, attempt.cost)
+    tokens = None if usage is None else figures.tokens(usage.input_tokens, usage.output_tokens)
+    return {
+        "name": case.name,
+        "model": attempt.model,
+        "passed": attempt.outcome == "passed",
+        "message": attempt.message,
+        "tokens": tokens,
+        "cost": cost,
+        "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms),
+        "tool_call_count": attempt.tool_call_count,
+        "error": attempt.error,
+        "details": _details(attempt, case),
+        "attempt": attempt.attempt,
+        "suite": case.suite,
+        "format": case.format,
+        "case_id": case.case_id,
+        "agent": case_row.agent,
+        "outcome": attempt.outcome,
+        "score": attempt.score,
+        "named_scores": attempt.named_scores,
+        "prompt": case.prompt,
+        "vars": {**(case.vars or attempt.vars), **attempt.changed_vars},
+        "metadata": case.metadata,
+        "usage": {
+            "input_tokens": usage.input_tokens if usage else None,
+            "output_tokens": usage.output_tokens if usage else None,
+            "cached_tokens": usage.cached_tokens if usage else None,
+        },
+        "assertions": [_assertion(verdict) for verdict in attempt.verdicts],
+        "transcript": [_entry(entry) for entry in attempt.transcript],
+        "started_at": attempt.started_at,
+        **({"judging": judging_entry(attempt.judging)} if attempt.judging is not None else {}),
+        **({"cached": True, "saved": row.saved} if row.cached else {}),
+        **({"asserted_nothing": True} if row.asserted_nothing else {}),
+        **({"content_hash": content} if (content := own_content(case_row.content_hash)) else {}),
+    }
+
+
+def _details(attempt: Attempt, case: Case) -> dict[str, Any]:
+    """An entry's `details`: nao's, then what judging the answer again needs."""
     data = attempt.data
     details: dict[str, Any] = {
         "response_text": attempt.response_text,
@@ -530,42 +570,7 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
     ]
     if reported:
         details["reported"] = reported
-    tokens = None if usage is None else figures.tokens(usage.input_tokens, usage.output_tokens)
-    return {
-        "name": case.name,
-        "model": attempt.model,
-        "passed": attempt.outcome == "passed",
-        "message": attempt.message,
-        "tokens": tokens,
-        "cost": cost,
-        "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms),
-        "tool_call_count": attempt.tool_call_count,
-        "error": attempt.error,
-        "details": details,
-        "attempt": attempt.attempt,
-        "suite": case.suite,
-        "format": case.format,
-        "case_id": case.case_id,
-        "agent": case_row.agent,
-        "outcome": attempt.outcome,
-        "score": attempt.score,
-        "named_scores": attempt.named_scores,
-        "prompt": case.prompt,
-        "vars": {**(case.vars or attempt.vars), **attempt.changed_vars},
-        "metadata": case.metadata,
-        "usage": {
-            "input_tokens": usage.input_tokens if usage else None,
-            "output_tokens": usage.output_tokens if usage else None,
-            "cached_tokens": usage.cached_tokens if usage else None,
-        },
-        "assertions": [_assertion(verdict) for verdict in attempt.verdicts],
-        "transcript": [_entry(entry) for entry in attempt.transcript],
-        "started_at": attempt.started_at,
-        **({"judging": judging_entry(attempt.judging)} if attempt.judging is not None else {}),
-        **({"cached": True, "saved": row.saved} if row.cached else {}),
-        **({"asserted_nothing": True} if row.asserted_nothing else {}),
-        **({"content_hash": content} if (content := own_content(case_row.content_hash)) else {}),
-    }
+    return details
 
 
 _SCRIPTS = frozenset({"javascript", "python", "ruby", "webhook"})

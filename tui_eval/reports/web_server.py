@@ -142,8 +142,6 @@ def application(root: Path, port: int = PORT, *, token: str) -> Starlette:
     from starlette.responses import HTMLResponse, PlainTextResponse, Response
     from starlette.routing import Route
 
-    allowed = {f"{name}:{port}" for name in _NAMES}
-
     async def home(request: Request) -> Response:
         return HTMLResponse(await run_in_threadpool(home_page, root))
 
@@ -169,39 +167,6 @@ def application(root: Path, port: int = PORT, *, token: str) -> Starlette:
 
         return respond
 
-    class OnlyThisMachine:
-        """Refuses requests that another site's page made."""
-
-        def __init__(self, app: Any) -> None:
-            self.app = app
-
-        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            if scope["type"] == "http":
-                headers = {
-                    name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-                }
-                origin = headers.get("origin")
-                foreign = origin is not None and origin.partition("://")[2] not in allowed
-                if headers.get("host") not in allowed or foreign:
-                    await PlainTextResponse("refused: only for this machine\n", 403)(scope, receive, send)
-                    return
-                known = _shown(headers, scope["query_string"].decode("latin-1"), port)
-                if not any(hmac.compare_digest(one.encode(), token.encode()) for one in known):
-                    text = "refused: open the address that `tui-eval server` printed, with its token\n"
-                    await PlainTextResponse(text, 401)(scope, receive, send)
-                    return
-                given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
-                if given.pop("token", None) is not None and scope["method"] == "GET":
-                    query = urlencode(given)
-                    answer = Response(status_code=303, headers={"Referrer-Policy": "no-referrer"})
-                    # Only a path of this server, whatever it is: `//host` would lead elsewhere.
-                    path = "/" + quote(scope["path"].lstrip("/"))
-                    answer.headers["Location"] = f"{path}?{query}" if query else path
-                    answer.set_cookie(_cookie(port), token, httponly=True, samesite="strict", path="/")
-                    await answer(scope, receive, send)
-                    return
-            await self.app(scope, receive, send)
-
     return Starlette(
         routes=[
             Route("/", home),
@@ -212,8 +177,44 @@ def application(root: Path, port: int = PORT, *, token: str) -> Starlette:
             Route("/api/runs", listed),
             Route("/api/runs/{run}", document),
         ],
-        middleware=[Middleware(OnlyThisMachine)],
+        middleware=[Middleware(_OnlyThisMachine, port=port, token=token)],
     )
+
+
+class _OnlyThisMachine:
+    """Refuses requests that another site's page made, or that do not show the token."""
+
+    def __init__(self, app: Any, port: int, token: str) -> None:
+        self.app, self._port, self._token = app, port, token
+        self._allowed = {f"{name}:{port}" for name in _NAMES}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.responses import PlainTextResponse, Response  # late: an extra
+
+        port, token = self._port, self._token
+        if scope["type"] == "http":
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            origin = headers.get("origin")
+            foreign = origin is not None and origin.partition("://")[2] not in self._allowed
+            if headers.get("host") not in self._allowed or foreign:
+                await PlainTextResponse("refused: only for this machine\n", 403)(scope, receive, send)
+                return
+            known = _shown(headers, scope["query_string"].decode("latin-1"), port)
+            if not any(hmac.compare_digest(one.encode(), token.encode()) for one in known):
+                text = "refused: open the address that `tui-eval server` printed, with its token\n"
+                await PlainTextResponse(text, 401)(scope, receive, send)
+                return
+            given = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+            if given.pop("token", None) is not None and scope["method"] == "GET":
+                query = urlencode(given)
+                answer = Response(status_code=303, headers={"Referrer-Policy": "no-referrer"})
+                # Only a path of this server, whatever it is: `//host` would lead elsewhere.
+                path = "/" + quote(scope["path"].lstrip("/"))
+                answer.headers["Location"] = f"{path}?{query}" if query else path
+                answer.set_cookie(_cookie(port), token, httponly=True, samesite="strict", path="/")
+                await answer(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
 
 
 def _cookie(port: int) -> str:

@@ -163,7 +163,7 @@ def _subset(wanted: Any, given: Any) -> bool:
 
 
 async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> tuple[Verdict, str]:
-    from tui_eval.frames.comparison_rules import ComparisonSettings, keys_not_given, names_repeated
+    from tui_eval.frames.comparison_rules import ComparisonSettings
 
     sql = assertion.value if isinstance(assertion.value, str) else ""
     data = judgement.data = DataDetails(reference_sql=sql)
@@ -215,6 +215,22 @@ async def _judge_sql(assertion: Assertion, evidence: JudgeInput, judgement: Judg
         await conclude_from(data, answer, result, settings, evidence)
     if "truncated" in data.settings:
         judgement.frames = await in_thread(lambda: _whole(answer, result))
+    return await _told(assertion, evidence, settings, comparison, answer, result, columns, data)
+
+
+async def _told(
+    assertion: Assertion,
+    evidence: JudgeInput,
+    settings: ComparisonSettings,
+    comparison: FrameComparison,
+    answer: RowsAnswer,
+    result: SqlResult | None,
+    columns: list[str],
+    data: DataDetails,
+) -> tuple[Verdict, str]:
+    """The verdict of rows that were compared, and the case's message. `columns` are the expected ones."""
+    from tui_eval.frames.comparison_rules import keys_not_given, names_repeated
+
     types = result.types if result is not None else {}
     summary = _summary(
         data.expected, result.frame.height if result is not None else len(answer.expected or ()), types

@@ -87,29 +87,7 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
     """
     counts = run.counts
     info = run.info
-    facts: list[str] = []
-    # What attempts took that were cut off is in no sum of results.
-    unfinished = 0 if run.active else counts.unfinished_tokens
-    if counts.tokens or not counts.done:  # many agents report none, which is not zero
-        facts.append(f"{counts.tokens - unfinished:,} tokens")
-    if unfinished:
-        facts.append(f"{unfinished:,} unfinished")
-    if counts.cost:
-        facts.append(formatting.cost(max(0.0, counts.cost)))
-    if counts.cached:
-        saved = f" ({formatting.cost(counts.saved)} saved)" if counts.saved > 0 else ""
-        facts.append(f"{counts.cached:,} cached{saved}")
-    if info.started_at and (info.finished_at or run.active):
-        facts.append(formatting.clock(info.elapsed(now)))
-    if run.active:
-        rate = run.tokens_per_second(now)
-        if rate >= 1:
-            facts.append(f"~{rate:,.0f} tok/s")
-    if info.state == "running":
-        left = run.seconds_left(now)
-        if left is not None:
-            facts.append(f"~{formatting.clock(left)} left")
-    parts: Parts = [("text", symbols.dot.join(facts))]
+    parts: Parts = [("text", symbols.dot.join(_taken(run, now)))]
     room = width - cell_len(parts[0][1])
 
     def add(style: str, text: str, least: int | None = None) -> None:
@@ -161,6 +139,34 @@ def figures_line(run: RunView, symbols: Symbols, now: float, width: int, *, alon
     if info.linked_to:
         add("dim", f"adds to {info.linked_to}")
     return parts
+
+
+def _taken(run: RunView, now: float) -> list[str]:
+    """What a run has taken so far: tokens, cost, time, and how long it will go on."""
+    counts, info = run.counts, run.info
+    facts: list[str] = []
+    # What attempts took that were cut off is in no sum of results.
+    unfinished = 0 if run.active else counts.unfinished_tokens
+    if counts.tokens or not counts.done:  # many agents report none, which is not zero
+        facts.append(f"{counts.tokens - unfinished:,} tokens")
+    if unfinished:
+        facts.append(f"{unfinished:,} unfinished")
+    if counts.cost:
+        facts.append(formatting.cost(max(0.0, counts.cost)))
+    if counts.cached:
+        saved = f" ({formatting.cost(counts.saved)} saved)" if counts.saved > 0 else ""
+        facts.append(f"{counts.cached:,} cached{saved}")
+    if info.started_at and (info.finished_at or run.active):
+        facts.append(formatting.clock(info.elapsed(now)))
+    if run.active:
+        rate = run.tokens_per_second(now)
+        if rate >= 1:
+            facts.append(f"~{rate:,.0f} tok/s")
+    if info.state == "running":
+        left = run.seconds_left(now)
+        if left is not None:
+            facts.append(f"~{formatting.clock(left)} left")
+    return facts
 
 
 def _by_agent(run: RunView, symbols: Symbols) -> str:
