@@ -270,6 +270,37 @@ def ruled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("settings", "others", "runs"),
+    [
+        ("evaluateOptions: {maxConcurrency: 2}", "evaluateOptions: {maxConcurrency: 8, delay: 1}", False),
+        ("commandLineOptions: {maxConcurrency: 2}", "tags: {team: a}", False),
+        ("tags: {team: a}", "outputPath: out.json", False),
+        ("evaluateOptions: {timeoutMs: 60000}", "evaluateOptions: {timeoutMs: 50000}", True),
+        ("env: {WORD: hi}", "env: {WORD: ho}", True),
+        (
+            "extensions: [file://hook.py:after_all]\ntags: {a: b}",
+            "extensions: [file://hook.py:after_all]",
+            True,
+        ),
+    ],
+)
+def test_how_fast_a_suite_is_asked_and_where_results_go_is_no_change(
+    cli: Cli, passing: Path, settings: str, others: str, runs: bool
+) -> None:
+    """All of it was asked, and paid, again. What hooks see of a suite counts."""
+    (passing / "suite.yaml").unlink()
+    (passing / "hook.py").write_text("def after_all(hook, context):\n    pass\n", "utf-8")
+    suite = passing / "promptfooconfig.yaml"
+    rest = (
+        "prompts: ['{{q}}']\nproviders: [echo]\ntests: [{vars: {q: x}, assert: [{type: equals, value: x}]}]\n"
+    )
+    suite.write_text(f"{settings}\n{rest}", "utf-8")
+    assert ran(cli, "--trust")
+    suite.write_text(f"{others}\n{rest}", "utf-8")
+    assert bool(ran(cli, "--trust")) == runs
+
+
 @pytest.mark.real
 @pytest.mark.usually(1)
 @pytest.mark.parametrize(

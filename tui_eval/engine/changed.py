@@ -301,9 +301,10 @@ class VerdictSettings:
         itself is a part of it."""
         if job.suite not in self._suites:
             rule = rule_for(self._config, job.suite)
+            settings = format_of(job.format).decisive(job.settings)
             rules = (
                 job.compat, rule.comparison if rule else {}, format_of(job.format).comparison_defaults(self._config),
-                rule.database if rule else None, without_secrets(job.settings, job.settings, ""),
+                rule.database if rule else None, without_secrets(settings, settings, ""),
             )  # fmt: skip
             self._suites[job.suite] = [digest(rules), self._judge(job)]
         return self._suites[job.suite]

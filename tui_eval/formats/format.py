@@ -568,6 +568,11 @@ class Format:
 
     # -- Trust and secrets.
 
+    def decisive(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Of the settings of a suite those that answers and verdicts may rest on: not how fast and how often it is asked,
+        nor where results are written."""
+        return settings
+
     def hook_files(self, settings: Mapping[str, Any]) -> Iterable[str]:
         """The code that the hooks of a suite name, `file://` before it."""
         return ()

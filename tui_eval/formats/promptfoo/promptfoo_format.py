@@ -214,6 +214,23 @@ class PromptfooFormat(Format):
         given = settings.get("extensions")
         return late(f"{_HERE}.run.suite_hooks:ExtensionHooks")(given, base, scene) if given else None
 
+    def decisive(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """All of it where there are hooks, which see the suite."""
+        if settings.get("extensions"):
+            return settings
+        from tui_eval.formats.promptfoo.read.promptfoo_types import HOW_IT_IS_RUN
+
+        found = {key: value for key, value in settings.items() if key not in ("outputPath", "tags")}
+        for key in ("evaluateOptions", "commandLineOptions"):
+            if isinstance(given := found.get(key), dict):
+                kept = {name: value for name, value in given.items() if name not in HOW_IT_IS_RUN}
+                found = (
+                    {**found, key: kept}
+                    if kept
+                    else {name: one for name, one in found.items() if name != key}
+                )
+        return found
+
     def hook_files(self, settings: Mapping[str, Any]) -> Iterable[str]:
         given = settings.get("extensions")
         return [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, str)]

@@ -159,6 +159,8 @@ EVALUATE_KEYS = names(
     timeoutMs maxEvalTimeMs isRedteam silent filterRange
     """
 )
+HOW_IT_IS_RUN = EVALUATE_KEYS - {"timeoutMs", "maxEvalTimeMs", "isRedteam", "interactiveProviders"}
+"""Of these what decides on no answer, and on no verdict."""
 PROVIDER_KEYS = names("id label config prompts transform delay env inputs")
 PROMPT_KEYS = names("id raw label config function")
 SET_KEYS = frozenset({"type", "assert", "threshold", "weight", "metric", "config"})
