@@ -559,9 +559,9 @@ QUOTED = re.compile(r"'[^']{25,}'|\"[^\"]{25,}\"")
 """Long quotations, which are others in every attempt."""
 
 
-def general(text: str, most: int = _TEXT) -> str:
+def general(text: str) -> str:
     """A text of somebody's without what changes from attempt to attempt: long quotations, figures."""
-    return line(re.sub(_NUMBER, "N", QUOTED.sub("'…'", " ".join(text[:_LOOKED_AT].split()))), most)
+    return line(re.sub(_NUMBER, "N", QUOTED.sub("'…'", " ".join(text[:_LOOKED_AT].split()))), _TEXT)
 
 
 def _free(word: str) -> Callable[[Sequence[Evidence]], str]:

@@ -181,12 +181,12 @@ def say_json(value: Any, indent: int = 2) -> None:
     say(text.replace("##", "#\\u0023"))  # says the same, and is no order to CI's log
 
 
-def report_problems(problems: Iterable[Problem], notes: bool = False) -> int:
-    """Print problems on stderr, each once; how many of them are errors. Of what was passed over one line says how much."""
+def report_problems(problems: Iterable[Problem]) -> int:
+    """Print the errors among problems on stderr, each once; how many they are. Of what was passed over one line says how much."""
     errors = 0
     problems = list(problems)
     passed = {one.path for one in problems if one.passed_over and one.level == "note"}
-    if passed and not notes:
+    if passed:
         what = f"{counted(len(passed), 'place')} that may hold suites passed over"
         warn(
             f"{what}: {', '.join(sorted(passed)[:3])}{', …' if len(passed) > 3 else ''}; tui-eval check says why"
@@ -194,6 +194,5 @@ def report_problems(problems: Iterable[Problem], notes: bool = False) -> int:
     for text, level in dict.fromkeys((str(problem), problem.level) for problem in problems):
         if level == "error":
             errors += 1
-        if level == "error" or notes:
             warn(text)
     return errors

@@ -50,7 +50,6 @@ class ActiveRun:
         environment: RunContext,
         writer: RunWriter | None,
         problems: list[Problem],
-        on_start: Callable[[Job, int, int], None] | None = None,
         on_done: Callable[[Job, int, Attempt], None] | None = None,
     ) -> None:
         self.config = config
@@ -76,7 +75,7 @@ class ActiveRun:
         place: AttemptPlace | None = None
         if here is None and writer is not None:
             place = place_of(request, jobs, environment, writer, limits.concurrency, self._say)
-        self.runner = Runner(jobs, environment, limits, writer, on_start, on_done, place)
+        self.runner = Runner(jobs, environment, limits, writer, on_done, place)
         self.tickets: list[Ticket] = []
         self.on_word: Callable[[str], None] | None = None
         """Takes what is said of where the run goes."""

@@ -81,7 +81,6 @@ def prepare(
     config: Config | None = None,
     cache: SuiteCache | None = None,
     store: Store | None = None,
-    on_start: Callable[[Job, int, int], None] | None = None,
     on_done: Callable[[Job, int, Attempt], None] | None = None,
     outputs: Sequence[Path] = (),
 ) -> ActiveRun:
@@ -113,7 +112,7 @@ def prepare(
     run.find_never_ran()
     run.check(outputs)
     writer = run.written(store or Store(run.config.root))
-    return run.begin(writer, on_start, on_done)
+    return run.begin(writer, on_done)
 
 
 class _Preparation:
@@ -360,7 +359,6 @@ class _Preparation:
     def begin(
         self,
         writer: RunWriter,
-        on_start: Callable[[Job, int, int], None] | None,
         on_done: Callable[[Job, int, Attempt], None] | None,
     ) -> ActiveRun:
         """The run with its tickets, which whoever opens it sees from now on."""
@@ -375,7 +373,7 @@ class _Preparation:
             former = of_former_agents(self._judged, Fingerprints(self.config, self.trust))
             self.jobs, references = planned(writer, self.environment, self._judged)
         active = ActiveRun(
-            self.config, self.request, self.jobs, self.environment, writer, self.problems, on_start, on_done
+            self.config, self.request, self.jobs, self.environment, writer, self.problems, on_done
         )
         runner = active.runner
         active.tickets = runner.plan() if references is None else runner.tickets(references)

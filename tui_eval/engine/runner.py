@@ -62,7 +62,6 @@ class Runner:
         environment: RunContext,
         limits: Limits,
         writer: RunWriter | None,
-        on_start: Callable[[Job, int, int], None] | None = None,
         on_done: Callable[[Job, int, Attempt], None] | None = None,
         place: AttemptPlace | None = None,
     ) -> None:
@@ -79,7 +78,8 @@ class Runner:
         if writer is not None:
             environment.run_id = writer.info.id
         self.place: AttemptPlace = place or Here(environment, writer, self.stepper)
-        self.on_start = on_start
+        self.on_start: Callable[[Job, int, int], None] | None = None
+        """Is called before each attempt, with its number and reference."""
         self.on_done = on_done
         self._tasks: dict[int, asyncio.Task[Made]] = {}
         self._cancelled: set[int] = set()

@@ -272,22 +272,16 @@ def one_line(error: BaseException) -> str:
     return message if len(message) <= 300 else message[:299] + "…"
 
 
-def render_value(
-    value: Any,
-    vars: Mapping[str, Any],  # noqa: A002
-    *,
-    env: Mapping[str, str] | None = None,
-    filters: Filters | None = None,
-) -> Any:
+def render_value(value: Any, vars: Mapping[str, Any], *, env: Mapping[str, str] | None = None) -> Any:  # noqa: A002
     """Render a text, or each text of a list; anything else (also an object) is given back untouched.
 
     Raises:
         TemplateError: as `render`.
     """
     if isinstance(value, str):
-        return render(value, vars, env=env, filters=filters)
+        return render(value, vars, env=env)
     if isinstance(value, list):
-        return [render(v, vars, env=env, filters=filters) if isinstance(v, str) else v for v in value]
+        return [render(v, vars, env=env) if isinstance(v, str) else v for v in value]
     return value
 
 

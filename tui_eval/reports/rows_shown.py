@@ -66,7 +66,6 @@ def rows_shown(
     folder: Path | None = None,
     *,
     rows: int = ROWS,
-    columns: int = COLUMNS,
     attempt: Attempt | None = None,
 ) -> RowsShown:
     """What is shown of the rows of an attempt; never raises for what is in them.
@@ -74,7 +73,7 @@ def rows_shown(
     Args:
         attempt: whose rows they are: where nothing was concluded when it was judged, its record is looked at.
         folder: the run's, where whole frames are kept that the record was too small for.
-        rows, columns: how many are shown at most; of the columns, the key's and those that differ go first.
+        rows: how many are shown at most; of the columns, the key's and those that differ go first.
     """
     if data is None:
         return RowsShown()
@@ -87,10 +86,10 @@ def rows_shown(
         return shown
     try:
         if shown.fault:
-            return shown._replace(answer=_alone(data, rows, columns))
+            return shown._replace(answer=_alone(data, rows, COLUMNS))
         if data.settings.get("truncated"):  # what is compared lies beside the record
-            return aligned_rows(shown, data, folder, rows, columns)
-        return aligned_once(_SameRows(data), rows, columns)._replace(
+            return aligned_rows(shown, data, folder, rows, COLUMNS)
+        return aligned_once(_SameRows(data), rows, COLUMNS)._replace(
             conclusion=shown.conclusion, place=shown.place
         )
     except BaseException as problem:

@@ -52,7 +52,6 @@ def rescore(
     folder: Path,
     *,
     overrides: RunRequest,
-    on_start: Callable[[Job, int, int], None] | None = None,
     on_done: Callable[[Job, int, Attempt], None] | None = None,
     so_far: SoFar | None = None,
 ) -> ActiveRun:
@@ -108,7 +107,7 @@ def rescore(
         writer.info.provenance |= lacks
         writer.update_info()
     jobs, references = planned(writer, environment, judged, unanswered)
-    active = ActiveRun(config, request, jobs, environment, writer, problems, on_start, on_done)
+    active = ActiveRun(config, request, jobs, environment, writer, problems, on_done)
     active.tickets = active.runner.tickets(references)
     notes = [of_transformed(judged), of_former_agents(judged, Fingerprints(config, trust))]
     if left := never_ran(folder) if whole else sum(len(one.without) for one in recorded):

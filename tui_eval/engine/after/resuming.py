@@ -61,7 +61,6 @@ def resume(
     folder: Path,
     *,
     overrides: RunRequest | None = None,
-    on_start: Callable[[Job, int, int], None] | None = None,
     on_done: Callable[[Job, int, Attempt], None] | None = None,
 ) -> ActiveRun:
     """Go on with a run that was interrupted: only attempts without a result are executed.
@@ -124,7 +123,7 @@ def resume(
     writer = RunWriter(folder, info)
     for ref, model in renamed.items():
         writer.model(ref, model)
-    active = ActiveRun(config, request, jobs, environment, writer, config.problems, on_start, on_done)
+    active = ActiveRun(config, request, jobs, environment, writer, config.problems, on_done)
     active.runner.earlier = earlier
     active.runner.go_on_from(spent)
     active.tickets = active.runner.tickets(references)

@@ -39,18 +39,21 @@ def true(expression: pl.Expr) -> pl.Expr:
     return expression.fill_null(False)
 
 
-def decimals_of(values: pl.Series, most: int = 9) -> int:
-    """The fewest decimals that hold all values (to the precision of floats); `most` where none do."""
+_MOST_DECIMALS = 9
+
+
+def decimals_of(values: pl.Series) -> int:
+    """The fewest decimals that hold all values (to the precision of floats), at most nine."""
     values = values.drop_nulls()
     values = values.filter(values.is_finite())
     if not len(values):
         return 0
     size = float(values.abs().max() or 0.0)  # type: ignore[arg-type]
-    for digits in range(most):
+    for digits in range(_MOST_DECIMALS):
         scaled = values * 10.0**digits
         if ((scaled - scaled.round(0)).abs() <= 1e-6 + 1e-15 * size * 10.0**digits).all():
             return digits
-    return most
+    return _MOST_DECIMALS
 
 
 def number(value: Any) -> float:

@@ -203,11 +203,15 @@ class Follower:
         self._app.call_later(self._app.take_news)
 
 
-def counted_with(root: Path, folder: Path, most: int = 50) -> list[RunView]:
+_MOST_BESIDE = 50
+"""Runs that count with another and are read for it."""
+
+
+def counted_with(root: Path, folder: Path) -> list[RunView]:
     """The other runs that count with a run (`store.linked.counting`), the newest of them where there are many; a step
     that came to nothing does not. Blocks."""
     found: list[RunView] = []
-    for other in [other for other in counting_folders(root, folder) if other != folder][-most:]:
+    for other in [other for other in counting_folders(root, folder) if other != folder][-_MOST_BESIDE:]:
         with suppress(StoreError, OSError), closing(RunReader(other)) as reader:
             view = RunView(reader.info(), other)
             view.apply_cases(reader.cases())

@@ -128,8 +128,6 @@ def resolve_case(
     trust: Trust,
     *,
     env: Mapping[str, str] | None = None,
-    more_vars: Mapping[str, Any] | None = None,
-    filters: Filters | None = None,
     compat: Compat = "documented",
 ) -> RenderedCase:
     """The rendered prompt of a promptfoo case, as far as no code of the suite makes it.
@@ -138,16 +136,13 @@ def resolve_case(
         suite_base: the folder of the configuration, which `file://` is relative to.
         root: the project root; files outside it need trust.
         env: `Suite.settings["env"]`.
-        more_vars: what earlier attempts stored (`storeOutputAs`, `_conversation`); the case's own win.
-        filters: the suite's own filters.
         compat: `reference` keeps the `data:` prefix that a prompt puts before an image's own.
 
     Raises:
         RenderError: a file is missing, a variable is made by code, or a template cannot be rendered.
         NeedsTrust: a file outside the root, an environment variable or a prompt function.
     """
-    given = {**(more_vars or {}), **case.vars}
-    return _resolved(case, given, suite_base, root, trust, env or {}, filters, compat)
+    return _resolved(case, case.vars, suite_base, root, trust, env or {}, None, compat)
 
 
 async def render_case(
@@ -159,16 +154,15 @@ async def render_case(
     *,
     node: NodeHost | None = None,
     settings: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
     more_vars: Mapping[str, Any] | None = None,
-    filters: Filters | None = None,
     compat: Compat = "documented",
 ) -> RenderedCase:
     """`resolve_case` with everything that code of the suite makes: variables, filters, the prompt.
 
     Args:
         python, node: where it runs; without `node`, one is started for this call if it is needed.
-        settings: `Suite.settings`: `env` (unless given) and `nunjucksFilters`.
+        settings: `Suite.settings`: `env` and `nunjucksFilters`.
+        more_vars: what earlier attempts stored (`storeOutputAs`, `_conversation`); the case's own win.
 
     Raises:
         RenderError, NeedsTrust: as `resolve_case`; also where the code fails.
@@ -176,11 +170,10 @@ async def render_case(
     from tui_eval.javascript.node_host import NodeHost
 
     settings = settings or {}
-    names = env if env is not None else settings.get("env") or {}
+    names = settings.get("env") or {}
     host = node or NodeHost(root)
     try:
         own = suite_filters(settings.get("nunjucksFilters"), suite_base, root, trust, host)
-        known = {**own, **(filters or {})}
         given: dict[str, Any] = {**(more_vars or {}), **case.vars}
         if any(kind_of(value) == "code" for value in given.values()):
             raw = case.turns[0].text if case.turns else ""
@@ -188,13 +181,13 @@ async def render_case(
             given = await with_code(given, raw or "", entry, suite_base, root, trust, python, host)
         # The suite's filters wait for their process, which must not stop everybody else.
         where = asyncio.to_thread if own else _here
-        rendered = await where(_resolved, case, given, suite_base, root, trust, names, known, compat)
+        rendered = await where(_resolved, case, given, suite_base, root, trust, names, own, compat)
         if rendered.function is None:
             return rendered
         value = await call(rendered.function, python, host)
         environment = SuiteEnvironment(names, trust)
         with including(suite_base, root, trust):
-            return await where(finish, rendered, value, env=environment, filters=known, compat=compat)
+            return await where(finish, rendered, value, env=environment, filters=own, compat=compat)
     finally:
         if node is None:
             host.close()

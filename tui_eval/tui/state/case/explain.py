@@ -235,18 +235,21 @@ def _path(verdict: Verdict) -> Iterator[Line]:
         )
 
 
-def _field_lines(evidence: Sequence[Evidence], most: int = 12) -> Iterator[Line]:
+_MOST_FIELDS = 12
+
+
+def _field_lines(evidence: Sequence[Evidence]) -> Iterator[Line]:
     """The fields that differ, by path: what was expected, what is there instead."""
     found = [one for one in evidence if one.code in ("differs", "absent-field", "extra-field")]
-    for one in found[:most]:
+    for one in found[:_MOST_FIELDS]:
         head = (Span(one_line(one.path, 120), "json-key"), Span(": ", "json-mark"))
         if one.code == "extra-field":
             yield (*head, Span(short(one.actual)), Span("  not expected", "differs"))
         else:
             there = "not there" if one.code == "absent-field" else short(one.actual)
             yield (*head, Span(short(one.expected), "json-text"), Span(f"  ≠ {there}", "differs"))
-    if len(found) > most:
-        yield (Span(f"and {len(found) - most:,} more fields differ", "muted"),)
+    if len(found) > _MOST_FIELDS:
+        yield (Span(f"and {len(found) - _MOST_FIELDS:,} more fields differ", "muted"),)
 
 
 # -- A number against its limit, as a bar, and what it usually is.

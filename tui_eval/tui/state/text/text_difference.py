@@ -205,13 +205,13 @@ def common(first: str, second: str) -> int:
 _LABEL = 10
 """Columns of `expected` and `reply` before their lines."""
 _MOST = 12
-"""Lines or fields that are shown; how many more there are is said."""
+"""Lines that are shown; how many more there are is said."""
 _AROUND = 30
 """Characters of a long line that stand before its first difference."""
 _LINES = 2_000
 
 
-def differing_lines(expected: str, actual: str, most: int = _MOST) -> Iterator[Line]:
+def differing_lines(expected: str, actual: str) -> Iterator[Line]:
     """Where two texts differ, line by line with the differing characters; in words where only blanks at the
     edges or only capitals do. Nothing where they have too little in common for that to say something."""
     cut_off = CUT_OFF.search(expected)
@@ -231,7 +231,7 @@ def differing_lines(expected: str, actual: str, most: int = _MOST) -> Iterator[L
         if what == "equal":
             continue
         for number, (a, b) in enumerate(zip_longest(left[i1:i2], right[j1:j2]), 1):
-            if shown + 3 > most and shown:
+            if shown + 3 > _MOST and shown:
                 rest += 1
                 continue
             shown += 3
