@@ -283,6 +283,9 @@ def test_many_rows_at_a_time_are_the_same_as_one_by_one(
         ("DECIMAL(10,2)", 100000, 100000.004, True),
         ("DECIMAL(10,2)", 100000, 100000.01, False),
         ("HUGEINT", "1180591620717411303424", 1.1805916207174113e21, True),
+        ("BIGNUM", str(2**127 - 1), float(2**127), True),
+        ("BIGNUM", str(2**127 - 1), 1.7014118346046921e38, False),
+        ("BIGNUM", str(2**127 - 1), 2**127 - 2, False),
         # A sum of integers, as nao's server sends it: it has no other number for it.
         ("HUGEINT", "90071992547409937", 9.007199254740994e16, True),
         ("HUGEINT", "90071992547409937", 9.007199254740992e16, False),

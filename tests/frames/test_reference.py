@@ -122,6 +122,26 @@ def test_values_of_postgresql_are_what_naos_driver_makes_of_them(kind: str, text
     assert kind not in ("DATE", "JSON") or said(given, "duckdb") == "values differ"
 
 
+@pytest.mark.parametrize(
+    ("kind", "number", "given", "said"),
+    [
+        ("DECIMAL(38,0)", 123456789012345678901234567890, 1.2345678901234568e29, "match"),
+        ("HUGEINT", 10**21, 1e21, "match"),
+        ("HUGEINT", 10**20, 10**20, "match"),
+        ("BIGINT", 2**53 + 1, 2**53, "match"),
+        ("BIGINT", 2**53 + 1, 2**53 + 1, "match (approximate)"),
+        ("UBIGINT", 2**64 - 1, 18446744073709552000, "match"),
+        ("BIGINT", 2**53, 2**53, "match"),
+    ],
+)
+def test_large_numbers_of_a_database_are_what_naos_server_sends(
+    kind: str, number: int, given: Any, said: str
+) -> None:
+    """It is JavaScript, whose numbers are floats, written out up to 1e21."""
+    found = nao_reference.compare([{"v": given}], [{"v": number}], None, ["v"], types={"v": kind})
+    assert found.message == said
+
+
 def test_without_names_of_columns_all_that_are_expected_are_read() -> None:
     """As nao does, which cannot read a text of nothing but commas."""
     said = nao_reference.compare([{"a": 1}], [{"a": 1, "b": ","}], None, [])

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,9 @@ _INT64_MAX = 2**63 - 1
 _INT64_MIN = -(2**63)
 _UINT64_MAX = 2**64 - 1
 _NAN = float("nan")
+_HELD = 2**53
+_WRITTEN_OUT = 1e21
+"""JavaScript writes larger numbers with an exponent."""
 _NUMERIC = ("int64", "uint64", "float64", "bool")
 
 
@@ -51,6 +55,8 @@ def compare(
         dialect: That of the database whose rows are expected: of PostgreSQL's its driver makes other values.
     """
     try:
+        if types:
+            expected = [{name: _number_sent(cell) for name, cell in row.items()} for row in expected]
         for name, kind in (types or {}).items():
             if kind.upper() in (*SPELLED, *SPELLED_BY.get(dialect, ())):
                 sent = _as_sent(kind.upper(), dialect, expected, actual or (), name)
@@ -107,6 +113,17 @@ def _with(
         row | {name: sent[cell]} if isinstance(cell := row.get(name), str) and cell in sent else row
         for row in rows
     ]
+
+
+def _number_sent(value: Any) -> Any:
+    """A whole number as nao's server sends it, which is JavaScript: beyond 2^53 the digits of the nearest float."""
+    if not isinstance(value, int) or -_HELD <= value <= _HELD:
+        return value
+    try:
+        held = float(value)
+    except OverflowError:
+        return None
+    return int(Decimal(repr(held))) if abs(held) < _WRITTEN_OUT else held
 
 
 def _text_sent(value: Any, kind: str) -> str:

@@ -196,14 +196,13 @@ def _exact_pair(
 ) -> ColumnPair:
     """Exact numbers and an answer with floats, compared by their digits."""
     keys = _exact_keys(expected, actual, settings)
-    scale = keys.scale + 3 if keys.expected.dtype.is_integer() else 0
     return ColumnPair(
         name,
         expected,
         actual,
         keys.expected,
         keys.actual,
-        scale=scale,
+        scale=keys.scale,
         whole=True,
         kinds_differ=keys.near,
         rtol=keys.rtol,
@@ -331,12 +330,12 @@ def _most(series: pl.Series) -> int:
 # tolerance is there "to handle floating-point differences"). Of a DECIMAL every digit counts that its type has; an
 # answer with more digits is taken at these, within the tolerance of floats.
 #
-# Keys are integers in thousandths of the expected column's last place: what stands between two of its values has a
-# key of its own, which no expected value has.
+# Keys are integers in billionths of the expected column's last place (thousandths of very large ones): what stands between two of its values has a
+# key of its own, which no expected value has, and is as far from both as it is said to be.
 
 
-_PART = 1000
-"""How many keys there are to a unit of the last place."""
+_PARTS = 10**9, 1000
+"""How many keys there are to a unit of the last place: the second where 128 bits do not hold the first."""
 NOISE = 1e-12
 """What arithmetic of floats may add to a whole number, relative to it; with it comes `ATOL`, where that is less."""
 _MOST_NOISE = 1e-3
@@ -347,7 +346,7 @@ _WIDE = Context(prec=120)
 
 @dataclass(frozen=True, slots=True)
 class _ExactKeys:
-    """The keys of both sides: Int128, or texts where 128 bits do not hold them. `near`: some answer is its expected
+    """The keys of both sides, times 10^-`scale`: Int128, or texts where 128 bits do not hold them. `near`: some answer is its expected
     number only nearly."""
 
     expected: pl.Series
@@ -366,14 +365,17 @@ def _exact_keys(expected: ReadColumn, actual: ReadColumn, settings: ComparisonSe
         if scale
         else (min(NOISE, settings.relative), min(ATOL, settings.absolute))
     )
-    rule = _Rule(scale, rtol, atol, 0.5 if scale else _MOST_NOISE)
+    series = expected.series
+    most = 0 if series is None else _most(series)
+    part, least = _PARTS
+    part = part if most * part < _LIMIT else least
+    rule = _Rule(scale, rtol, atol, 0.5 if scale else _MOST_NOISE, part)
     exactly = not settings.relative and not settings.absolute
     wide = exactly or any(_is_wide(cell, scale) for cell in _exact_cells(actual))
-    series = expected.series
     sent = expected.type_name.upper().startswith(_SENT_AS_FLOATS)
-    if series is None or _most(series) * _PART >= _LIMIT:
+    if series is None or most * part >= _LIMIT:
         wanted = [
-            None if cell is None else _expected_key(cell, scale, not wide, sent) for cell in expected.cells
+            None if cell is None else _expected_key(cell, rule, not wide, sent) for cell in expected.cells
         ]
         found = [None if cell is None else rule.key(cell) for cell in actual.cells]
         near = any(key is not None and key[1] for key in found)
@@ -381,19 +383,19 @@ def _exact_keys(expected: ReadColumn, actual: ReadColumn, settings: ComparisonSe
             text_series([None if key is None else f"{key:x}" for key in wanted]),
             text_series([None if key is None or key[0] is None else f"{key[0]:x}" for key in found]),
         )
-        return _ExactKeys(*texts, scale, near, rtol, atol)
-    e_keys = series.cast(pl.Int128) * pl.Series([_PART], dtype=pl.Int128)
+        return _ExactKeys(*texts, 0, near, rtol, atol)
+    e_keys = series.cast(pl.Int128) * pl.Series([part], dtype=pl.Int128)
     nearest = False
     if not wide:
         beyond = (series >= _IN_FLOATS) | (series <= -_IN_FLOATS)
         for at in beyond.fill_null(False).arg_true().to_list():
             digits = int(series[at])
-            key = _expected_key(Decimal(digits).scaleb(-scale, _WIDE), scale, True, sent)
+            key = _expected_key(Decimal(digits).scaleb(-scale, _WIDE), rule, True, sent)
             if key != e_keys[at]:
                 e_keys[at] = key
                 nearest = nearest or sent or digits % 10**scale != 0
     a_keys, near = _actual_keys(actual, rule)
-    return _ExactKeys(e_keys, a_keys, scale, near or nearest, rtol, atol)
+    return _ExactKeys(e_keys, a_keys, scale + len(str(part)) - 1, near or nearest, rtol, atol)
 
 
 def _actual_keys(actual: ReadColumn, rule: _Rule) -> tuple[pl.Series, bool]:
@@ -405,8 +407,8 @@ def _actual_keys(actual: ReadColumn, rule: _Rule) -> tuple[pl.Series, bool]:
     apart = (scaled - whole).abs()
     allowed = pl.min_horizontal(rule.most, rule.atol * unit + rule.rtol * whole.abs())
     plain = scaled.abs() < _IN_FLOATS
-    part = pl.lit(_PART, dtype=pl.Int128)
-    between = (scaled * _PART).round(0).cast(pl.Int128, strict=False)
+    part = pl.lit(rule.part, dtype=pl.Int128)
+    between = (scaled * rule.part).round(0).cast(pl.Int128, strict=False)
     between = pl.when(between % part == 0).then(between + 1).otherwise(between)
     key = pl.when(apart <= allowed).then(whole.cast(pl.Int128, strict=False) * part).otherwise(between)
     far = pl.lit(_LIMIT, dtype=pl.Int128)
@@ -433,12 +435,13 @@ def _actual_keys(actual: ReadColumn, rule: _Rule) -> tuple[pl.Series, bool]:
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """What an answer's number is the key of: the place of the expected column's last digit, how far a float may be from
-    a value of that column, and never more than `most` of its units."""
+    a value of that column, never more than `most` of its units, and how many keys there are to one (`part`)."""
 
     scale: int
     rtol: float
     atol: float
     most: float
+    part: int
 
     def key(self, cell: int | float | Decimal) -> tuple[int | None, bool]:
         """The key of a number of the answer, and whether it is so only nearly; None of NaN."""
@@ -447,35 +450,36 @@ class _Rule:
         scaled = Fraction(cell) * 10**self.scale
         whole = round(scaled)
         if scaled == whole:
-            return whole * _PART, False
+            return whole * self.part, False
         if isinstance(cell, float):
             if abs(scaled) >= _IN_FLOATS:
-                return round(scaled * _PART), False
+                return round(scaled * self.part), False
             apart = abs(scaled - whole)
             if apart <= min(self.most, self.atol * 10.0**self.scale + self.rtol * abs(whole)):
-                return whole * _PART, apart > NOISE * abs(scaled)
-        between = round(scaled * _PART)
-        return between + (between % _PART == 0), False
+                return whole * self.part, apart > NOISE * abs(scaled)
+        between = round(scaled * self.part)
+        return between + (between % self.part == 0), False
 
 
-_SENT_AS_FLOATS = ("HUGEINT", "DECIMAL")
-"""Types of whole numbers that nao's server sends as floats: the sum of integers among them."""
+_SENT_AS_FLOATS = ("HUGEINT", "DECIMAL", "BIGNUM")
+"""Types of whole numbers that nao's server sends as floats: the sum of integers among them. `BIGNUM` are HUGEINTs of 39
+digits, too, and PostgreSQL's numbers of more."""
 
 
-def _expected_key(cell: int | Decimal, scale: int, to_floats: bool, sent: bool = False) -> int:
+def _expected_key(cell: int | Decimal, rule: _Rule, to_floats: bool, sent: bool = False) -> int:
     """The key of an expected number; with `to_floats` that of the float which stands for it where none holds it: the
     one nearest to a fraction, and of an integer the one that is written with its digits (`1e+30`), or, where such a
     column is `sent` as floats, the nearest."""
-    exact = Fraction(cell) * 10**scale
+    exact = Fraction(cell) * 10**rule.scale
     if to_floats and abs(exact) >= _IN_FLOATS:
         try:
             held = float(cell)
         except OverflowError:
-            return int(exact * _PART)
-        fraction = exact.numerator % 10**scale != 0
+            return int(exact * rule.part)
+        fraction = exact.numerator % 10**rule.scale != 0
         if fraction or sent or (abs(exact) >= _HELD and Decimal(shortest_text(held)) == Decimal(cell)):
-            return round(Fraction(held) * 10**scale * _PART)
-    return int(exact * _PART)
+            return round(Fraction(held) * 10**rule.scale * rule.part)
+    return int(exact * rule.part)
 
 
 def _exact_cells(column: ReadColumn) -> list[Any]:

@@ -122,7 +122,7 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
             return from_series(text_series(cells), type_name)
     except (ArithmeticError, ValueError):
         pass
-    return replace(from_cells(cells), type_name=upper if upper in ("BOOLEAN", "HUGEINT") else "")
+    return replace(from_cells(cells), type_name=upper if upper in ("BOOLEAN", "HUGEINT", *BIG_TYPES) else "")
 
 
 _DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
@@ -174,7 +174,7 @@ def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:
         if upper in BIG_TYPES or upper == MIXED:
             read = mixed_cell if upper == MIXED else _whole
             whole = from_cells([read(text) for text in series.to_list()])
-            whole.typed = True
+            whole.typed, whole.type_name = True, type_name
             return whole
         return made("text", series)
     if (quick := _moments(series)) is not None:
