@@ -367,6 +367,10 @@ async def test_what_a_command_logs_beside_its_json_is_no_answer(tmp_path: Path) 
         'Then\n{"escalated": true}',
         'See\n{"reply',
         '{"a": 1} is it',
+        "{'a': 1}",
+        "{'reply': 'hi', 'a': 1}",
+        "{'reply': 'hi', 'escalated': yes}",
+        "\x1b[1mbold\x1b[0m words",
         f"Send it:\n```json\n{over_lines}\n```",
         f"Send it:\n~~~json\n{whole}\n~~~",
         f'Send it:\n```json title="x"\n\n{whole}\n{whole}\n```\nand wait',
@@ -376,6 +380,23 @@ async def test_what_a_command_logs_beside_its_json_is_no_answer(tmp_path: Path) 
     ):
         it = agent("command", tmp_path, command=script(tmp_path, f"print({words!r})"))
         assert (await talk(it, "x"))[1][0].text == words
+
+
+async def test_the_json_of_a_command_may_have_colours(tmp_path: Path) -> None:
+    """CI sets FORCE_COLOR: as words its facts counted as not reported, and `escalated: false` passed."""
+    out = '\x1b[1;39m{\x1b[0m\x1b[34m"reply"\x1b[0m: \x1b[32m"hi"\x1b[0m, "escalated": true}\x1b[0m\n'
+    it = agent("command", tmp_path, command=script(tmp_path, f"print({out!r})"))
+    reply = (await talk(it, "x"))[1][0]
+    assert reply.text == "hi" and reply.metadata == {"escalated": True}
+
+
+async def test_a_dict_as_python_prints_it_is_no_words(tmp_path: Path) -> None:
+    out = "print({'reply': 'hi', 'escalated': True})"
+    with pytest.raises(AgentError, match="answered with a dict as Python prints it, not JSON"):
+        await talk(agent("command", tmp_path, command=script(tmp_path, out)), "x")
+    page = Planned(raw=b"{'reply': 'hi', 'escalated': True}", headers={"Content-Type": "text/html"})
+    with JsonServer(page) as server, pytest.raises(AgentError, match="is a dict as Python prints it"):
+        await talk(agent("http", url=server.url), "x")
 
 
 @pytest.mark.parametrize("how", ["cut", "hang"])

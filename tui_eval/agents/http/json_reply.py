@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from bisect import bisect
@@ -173,6 +174,25 @@ def words_beside_json(text: str) -> str | None:
             value, end = _reading.raw_decode(text, start)
             return _beside_answer(value, text, start, end, fences) or None
     return None
+
+
+PYTHONS = "a dict as Python prints it, not JSON (json.dumps writes that)"
+_OF_PYTHON = 200_000
+"""Characters that are read as Python."""
+
+
+def python_object(text: str) -> bool:
+    """Whether a text is a whole answer with facts as Python prints a dict (`{'reply': …}`): as words its facts would count
+    as not reported."""
+    text = text.strip()
+    if not text.startswith("{'") or len(text) > _OF_PYTHON:
+        return False
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        value = ast.literal_eval(text)
+        return isinstance(value, dict) and not (
+            _PARTS.isdisjoint(value) or value.keys().isdisjoint(TEXT_KEYS)
+        )
+    return False
 
 
 def _beside_answer(

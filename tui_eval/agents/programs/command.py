@@ -27,7 +27,7 @@ from tui_eval.agents.base import (
     SessionContext,
 )
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http.json_reply import Paths, read_reply, words_beside_json
+from tui_eval.agents.http.json_reply import PYTHONS, Paths, python_object, read_reply, words_beside_json
 from tui_eval.agents.loose_json import broken_object, decode, encode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, provider_options
@@ -290,6 +290,8 @@ class CommandSession(RememberingSession):
             text = _ANSI.sub("", text).strip()
             return ([TextDelta(text)] if text else []), Reply(turn=turn, text=text)
         stripped = text.strip("\ufeff \t\r\n")
+        if stripped.startswith("\x1b") and (plain := _ANSI.sub("", stripped).strip()).startswith("{"):
+            stripped = plain  # JSON in colours (FORCE_COLOR, jq -C) is JSON
         name = self.agent.command[0]
         if not stripped:
             raise AgentError(f"{name} answered nothing", code="empty-answer", place=name)
@@ -300,7 +302,7 @@ class CommandSession(RememberingSession):
         if stripped.startswith(("{", '"')) or stripped == "null":
             with suppress(ValueError):
                 return read_reply(decode(stripped), turn, Paths(), rows=request.schema is not None)
-        if why := broken_object(stripped):
+        if why := broken_object(stripped) or (PYTHONS if python_object(stripped) else ""):
             what = f"{name} answered with {why}: {one_line(stripped)}"
             raise AgentError(what, answer=text, code="unreadable", said=why, place=name)
         if (beside := words_beside_json(stripped)) is not None:
