@@ -33,7 +33,12 @@ def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, argumen
         (["run", "--threshold", "nan", "."], "is no number"),
         (["run", "--timeout", "nan", "."], "is no number"),
         (["run", "--max-cost", "nan", "."], "is no number"),
+        (["run", "--threshold", "80%", "."], "'80%' is no number"),
         (["run", "--attempts", "99999999999", "."], "--attempts"),
+        (["show", "a" * 5000], "no run 'aaa"),
+        (["export", "a" * 5000, "-o", "r.json"], "no run 'aaa"),
+        (["merge", "a" * 5000], "no run 'aaa"),
+        (["a" * 5000], "no such file, folder or command"),
         (["run", "--timeout", "0", "."], "--timeout"),
         (["run", "--max-cost", "-1", "."], "--max-cost"),
         (["run", "--compat", "both", "."], "--compat"),
@@ -182,6 +187,10 @@ def test_an_internal_error_is_one_line_and_a_file(
 def test_the_options_of_the_app_are_named_where_one_looks_for_them(cli: Cli) -> None:
     told = cli("--help").out
     assert all(option in told for option in ("--config", "--trust", "--local", "tui-eval . --help"))
+
+
+def test_more_first_cases_than_a_machine_counts_are_all(cli: Cli, project: Path) -> None:
+    assert cli("run", ".", "--filter-first-n", "9" * 30).code == cli("run", ".").code
 
 
 def test_a_command_that_is_misspelt_is_named(cli: Cli, project: Path) -> None:

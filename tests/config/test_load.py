@@ -147,6 +147,8 @@ def test_rules_are_gitignore_patterns_and_the_first_match_wins(project: Project)
         ("suites: [{path: '!x'}]", "suites.0.path: a pattern that begins with ! matches nothing"),
         ("suites: [{path: '# x'}]", "suites.0.path: a pattern that matches nothing"),
         ("prices: {m: {inputs: 1}}", "prices.m.inputs: not a key of a price"),
+        ("run: {timeout: .inf}", "run.timeout: must be a finite number above 0, not inf"),
+        ("run: {concurrency: 99999999999}", "run.concurrency: must be a whole number from 1 to 2,147,483,647, not 99999999999"),
         ("providers: {x: none}", "providers.x: no agent is called 'none'"),
         ("- a", "tui_eval.yaml:1: must be a mapping"),
         ("run: {retries: 1}\nrun: {retries: 2}", "tui_eval.yaml:2: run: given twice"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -130,7 +131,7 @@ def _folders(references: Sequence[str]) -> tuple[list[tuple[str, Path]], list[tu
     found: list[tuple[str, Path]] = []
     for reference in references:
         place = Path(reference)
-        if place.is_dir() and not (place / "run.db").is_file():
+        if os.path.isdir(place) and not os.path.isfile(place / "run.db"):
             inside = runs_under(place)
             if not inside:
                 raise StoreError(f"{reference}: {NO_RUN}")

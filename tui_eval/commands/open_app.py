@@ -27,7 +27,7 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
         # Read when tui_eval.tui is first imported.
         os.environ["TUI_EVAL_LOCAL"] = "1"
     for path in paths:
-        if not Path(path).exists():
+        if not os.path.exists(path):
             raise CommandError(
                 f"{path}: no such file, folder or command (`tui-eval --help` lists the commands)"
             )

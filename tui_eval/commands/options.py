@@ -19,10 +19,13 @@ class FiniteRange(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Click's own reading of it."""
-        found = super().convert(value, param, ctx)
-        if not math.isfinite(found):
+        try:
+            known = math.isfinite(float(value))
+        except (ValueError, OverflowError):
+            known = False
+        if not known:
             self.fail(f"{value!r} is no number", param, ctx)
-        return found
+        return super().convert(value, param, ctx)
 
 
 _N_MEANS = (

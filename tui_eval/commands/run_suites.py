@@ -201,13 +201,13 @@ def find_run(reference: str) -> Path:
     """
     from tui_eval.config.project import find_root
 
-    if reference.lower().endswith(".json") and Path(reference).is_file():
+    if reference.lower().endswith(".json") and os.path.isfile(reference):
         from tui_eval.formats.reading import open_results
 
         warn_of_large(Path(reference))
         return open_results(Path(reference))
     place = Path(reference)
-    if reference not in ("", "last") and place.is_dir() and not (place / DATABASE).is_file():
+    if reference not in ("", "last") and os.path.isdir(place) and not os.path.isfile(place / DATABASE):
         from tui_eval.store.gathering import gathered
         from tui_eval.store.run_folders import NO_RUN, runs_beneath, runs_under
 

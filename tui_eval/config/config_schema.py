@@ -162,7 +162,9 @@ def number(least: float = 0, *, above: bool = False) -> Check:
             value = float(value)
         except OverflowError:
             value = math.inf
-        if not math.isfinite(value) or value < least or (above and value == least):
+        if math.isinf(value):
+            raise Wrong(f"must be a finite number {bound}, not {_shown(given)}")
+        if math.isnan(value) or value < least or (above and value == least):
             raise Wrong(f"must be a number {bound}, not {_shown(given)}")
         return value
 
@@ -174,7 +176,10 @@ def integer(least: int, most: int = 2**31 - 1) -> Check:
     bound = f"of at least {least}" if most == 2**31 - 1 else f"from {least} to {most:,}"
 
     def check(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if whole and value > most:
+            raise Wrong(f"must be a whole number from {least} to {most:,}, not {_shown(value)}")
+        if not whole or value < least:
             raise Wrong(f"must be a whole number {bound}, not {_shown(value)}")
         return value
 

@@ -6,6 +6,7 @@ A test with all its columns and combinations of variables counts once.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -98,7 +99,7 @@ def end_of_range(text: str) -> int | None:
 
 def first(cases: Iterable[Case], count: int) -> list[Case]:
     """The first tests (a case without columns is a test); no more cases are made than they and one."""
-    return _flat(islice(tests(cases), max(0, count)))
+    return _flat(islice(tests(cases), min(max(0, count), sys.maxsize)))
 
 
 def by_sample(cases: list[Case], size: int, seed: str | None) -> list[Case]:

@@ -195,11 +195,13 @@ class Store:
         """
         # A folder of that name is no run meant by `last`: whoever wants it writes `./last`.
         path = Path(reference if reference != "last" else "")
-        if path.name == DATABASE and path.is_file():
+        if path.name == DATABASE and os.path.isfile(
+            path
+        ):  # which says no of what can be no path, and pathlib raises
             path = path.parent
-        if (path / DATABASE).is_file():
+        if os.path.isfile(path / DATABASE):
             return path.resolve()
-        if path.is_file():
+        if os.path.isfile(path):
             raise StoreError(f"{reference}: not a run; a run's folder opens, and results in a .json file")
         folders = list(self.run_folders())
         if reference in ("", "last"):
