@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.app_host import running_app, screen_text, until
-from tests.support.live_run import project
+from tests.support.live_run import FakeEngine, project
 from tests.tui.screens.test_runs_screen import sees, write_runs
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
@@ -199,3 +199,29 @@ async def test_tests_without_a_name_are_called_by_their_variables_also_where_the
         app.services.places.show("compare", Half(older), Half(guest))
         await sees(app, pilot, "2 regressed", "question 1", "question 2")
         assert "Row #" not in screen_text(app)
+
+
+@pytest.mark.parametrize("with_suite", [True, False])
+async def test_results_whose_suite_is_not_here_offer_no_run_and_say_why(
+    tmp_path: Path, with_suite: bool
+) -> None:
+    """`r` and `R` stood in the footer, and said what a suite is."""
+    root = project(tmp_path)
+    copied = from_ci(root)
+    with closing(RunReader(copied)) as reader:
+        results.write(reader, root / "ci.json")
+    shutil.rmtree(copied)
+    if not with_suite:
+        shutil.rmtree(root / "suites")
+    engine = FakeEngine(root)
+    guest = open_results(root / "ci.json")
+    async with running_app(root, (120, 30), engine=engine, open_run=guest) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and app.screen.current() is not None, pilot)
+        offered = {"case.rerun", "run.failed", "case.edit"} & {key.id for key in app.screen.hints()}
+        assert offered == ({"case.rerun", "run.failed", "case.edit"} if with_suite else set())
+        if not with_suite:
+            for key in ("r", "R", "a", "A"):
+                await pilot.press(key)
+                await sees(app, pilot, "not in this project: suites/support.yaml")
+                await pilot.press("left_square_bracket")
+            assert not engine.requests

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import msgspec
 
 from tui_eval.engine.request import RequestCell, RunRequest
+from tui_eval.guard.spelling import some_of
 from tui_eval.store.run_folders import StartLock
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
@@ -203,6 +204,8 @@ class RunController:
             return
         marked = place.marked()
         entries = place.marked_entries() if marked else place.shown_entries()
+        if self._only_results(entries):
+            return
         config = self.state.config
         agents = sorted(config.agents) if config is not None else []
 
@@ -339,6 +342,14 @@ class RunController:
 
     # -- doing it
 
+    def _only_results(self, entries: Sequence[CaseRow]) -> bool:
+        """Whether none of these can be run, as only results of their suites are here, which it says."""
+        suites = list(dict.fromkeys(entry.suite for entry in entries))
+        if not suites or not all(map(self.state.only_results, suites)):
+            return False
+        self._notices.say(f"not in this project: {some_of(suites, 2)}; its results can be looked at, not run")
+        return True
+
     def start(
         self,
         entries: Sequence[CaseRow],
@@ -354,6 +365,8 @@ class RunController:
         if not entries:
             reading = self.state.loading and not self.state.rows
             self._notices.say(STILL_READING if reading else "no case to run here")
+            return
+        if self._only_results(entries):
             return
         request = self.plans.request(entries, self.plans.choice.lasting)
         request.anew = anew

@@ -329,6 +329,9 @@ class ListPlace(Place, inherit_bindings=False):
         found = useful(cases.cases, cases.current_line, marks=cases.marks, filtered=bool(self.expression))
         if not cases.has_focus and self.current() is None:
             found.discard("list.open")
+        told = cases.current_line.telling if cases.current_line is not None else None
+        if told is not None and self.kind == "run" and self.services.state.only_results(told.suite):
+            found -= OF_THE_SUITE
         return found
 
     def useful_keys(self, *ids: str) -> list[Key]:
@@ -480,6 +483,8 @@ SPOKEN_OF = frozenset(
     }
 )
 """Keys that sometimes do nothing."""
+OF_THE_SUITE = frozenset({"case.rerun", "case.edit", "run.all", "run.failed"})
+"""Those that need the suite itself, not only results of it."""
 WORKING = ("running", "retrying", "waiting")
 """What of a case can be cancelled."""
 

@@ -19,7 +19,7 @@ from tui_eval.store import case_state
 from tui_eval.store.imported.results_entries import case_edited
 from tui_eval.store.notes import HumanNote
 from tui_eval.store.run_folders import Store
-from tui_eval.store.schema import AttemptRow, CaseHistory
+from tui_eval.store.schema import FROM_FILE, AttemptRow, CaseHistory
 from tui_eval.store.shard_runs import is_looked_at
 from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
@@ -191,6 +191,14 @@ class AppState(Struct):
         """Whether these are all cases of the project, every file of which could be read."""
         read = self.of_root and not self.loading and all(suite.cases for suite in self.suites)
         return read and {item.case_id for item in self.rows if item.case is not None} <= set(case_ids)
+
+    def only_results(self, suite: str) -> bool:
+        """Whether there are results of a suite in front, read from a file, and the suite itself is not in the project."""
+        cases = self.run.cases if self.run is not None else {}
+        first = next(iter(cases.values()), None)
+        if self.loading or not self.of_root or first is None or not first.content_hash.startswith(FROM_FILE):
+            return False
+        return all(one.path != suite for one in (*self.suites, *self.problems))
 
     @property
     def active(self) -> list[RunView]:
