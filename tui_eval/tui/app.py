@@ -191,7 +191,7 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
             self.front_run.begin_with(self._open_run)
             self.places.show_run()
         else:
-            self.front_run.follow_what_runs()
+            self.front_run.follow_what_runs(left_steps=True)
         self.other_engines.begin()
         self.begun = True
         # The engine's start would take the processor from the reading of the suites.

@@ -166,6 +166,7 @@ async def test_the_newest_run_at_work_is_followed_by_itself_and_one_that_has_end
     alone.front_run.follow_what_runs()
     await alone.settle()
     assert not alone.front_run.followers  # a step takes no other run's place
+    step.finish()
     run = begun(alone)
     alone.front_run.follow_what_runs()
     await alone.until(lambda: in_front(alone) == run.info.id)
@@ -173,6 +174,20 @@ async def test_the_newest_run_at_work_is_followed_by_itself_and_one_that_has_end
     alone.front_run.follow_what_runs()
     await alone.settle()
     assert list(alone.front_run.followers) == [run.info.id]
+
+
+async def test_a_step_whose_line_dropped_is_told_of_when_the_app_is_opened_again(alone: Alone) -> None:
+    step = begun(alone, CALMS, options={"step": True})
+    run = begun(alone)
+    alone.front_run.follow_what_runs(left_steps=True)
+    await alone.until(lambda: in_front(alone) == run.info.id and len(alone.state.active) == 2)
+    assert alone.front_run.status.words.startswith("● 0/2")
+    run.all_done(["passed", "passed"])
+    await alone.until(lambda: len(alone.state.active) == 1)
+    assert alone.front_run.status.words == f"step runs: {CALMS} b"
+    alone.front_run.follow_what_runs(left_steps=True)
+    await alone.settle()
+    assert step.info.id in alone.front_run.followers and len(alone.state.active) == 1
     step.finish()
 
 

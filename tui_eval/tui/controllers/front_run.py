@@ -81,7 +81,7 @@ class FrontRun:
         self._going_aside: set[str] = set()
         self._beside: set[str] = set()
         """Runs that were found at work while an ended one was in front: it stays there."""
-        self._opened: Path | None = None
+        self._opened: set[Path] = set()
         """The run that was opened last: its engine is attached to where it is at work."""
         self._whole: Path | None = None
         """The run that was opened as the newest: with all that was added to it since."""
@@ -107,16 +107,19 @@ class FrontRun:
         self._core.tasks.later(callback, *arguments)
         return True
 
-    def follow_what_runs(self) -> None:
+    def follow_what_runs(self, *, left_steps: bool = False) -> None:
         """Where none goes on, follow the newest run that is at work, whoever started it: a line that dropped or a terminal
-        that was closed has ended no run. One in front that has ended stays there."""
+        that was closed has ended no run. One in front that has ended stays there. `left_steps`: so are steps, which
+        others may be at; the last line tells of them."""
 
-        def look() -> tuple[Path, RunInfo] | None:
-            alive = filter(is_alive, islice(Store(self.state.root).run_folders(), NEWEST))
-            return next(((folder, info) for folder in alive if (info := _going_on(folder))), None)
+        def look() -> tuple[tuple[Path, RunInfo] | None, list[Path]]:
+            alive = list(filter(is_alive, islice(Store(self.state.root).run_folders(), NEWEST)))
+            run = next(((folder, info) for folder in alive if (info := _going_on(folder))), None)
+            return run, [*filter(is_step, alive)] if left_steps else []
 
-        def take(found: tuple[Path, RunInfo] | None) -> None:
+        def take(both: tuple[tuple[Path, RunInfo] | None, list[Path]]) -> None:
             state = self.state
+            found, steps = both
             unread = any(state.find_run(name) is None for name in self.followers)
             if found is not None and not unread and not state.going_on and not state.find_run(found[0].name):
                 self.begin_with(found[0], beside=state.run is not None)
@@ -124,6 +127,9 @@ class FrontRun:
                 self._notices.say(
                     "a run is paused: L shows it, P goes on" if paused else "a run goes on: L shows it"
                 )
+            for step in steps:
+                if step.name not in self.followers and not state.find_run(step.name):
+                    self.go_back_to(step)
 
         self._core.tasks.thread(look, take, name="what runs")
 
@@ -156,12 +162,12 @@ class FrontRun:
 
     def begin_with(self, folder: Path, *, beside: bool = False) -> None:
         """Follow a run that was opened, not started, here."""
-        self._opened = folder
+        self._opened.add(folder)
         self.follow(folder, beside=beside)
 
     def go_back_to(self, step: Path) -> None:
         """Follow a step that another app has left, and attach to its engine."""
-        self._opened = step
+        self._opened.add(step)
         self.follow(step, aside=True)
 
     def stop(self) -> None:
@@ -203,7 +209,7 @@ class FrontRun:
             news.view.took_before = partial(took_before, self.state)
             if not self._stays_aside(news.view):
                 self._to_front(news.view)
-            if news.view.active and news.view.folder == self._opened:
+            if news.view.active and news.view.folder in self._opened:
                 self._core.tasks.soon(self._core.engines.attach(news.view))
             opened = True
         run = state.find_run(news.run_id)
@@ -287,7 +293,9 @@ class FrontRun:
         state.aside.drop(view.info.id)
         for name, follower in list(self.followers.items()):
             other = group.find_run(name)
-            if other is None and state.aside.find_run(name) is not None:
+            # Of what goes beside, the first news may be still to come; and nobody has to make room for a step.
+            coming = name in self._going_aside or name in self._beside or view.info.stepped
+            if other is None and (coming or state.aside.find_run(name) is not None):
                 continue
             if other is None or (other is not view and not other.active):
                 follower.stop()
