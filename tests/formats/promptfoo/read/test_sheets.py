@@ -204,3 +204,17 @@ def test_a_dataset_of_hugging_face(
     asked = len(google)
     assert cases("huggingface://datasets/o/n", trusted=False) == [] and "needs trust" in said.pop()
     assert len(google) == asked
+
+
+def test_a_workbook_with_a_cell_far_from_the_others_ends_nothing_else(make: Make, tmp_path: Path) -> None:
+    """A note in the last cell of a sheet: its reader aborts the process that asks it."""
+    pytest.importorskip("fastexcel")
+    whole = io.BytesIO()
+    with zipfile.ZipFile(BOOK) as given, zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as far:
+        for name in given.namelist():
+            row = b'<row r="1048576"><c r="XFD1048576" t="inlineStr"><is><t>x</t></is></c></row></sheetData>'
+            far.writestr(name, given.read(name).replace(b"</sheetData>", row))
+    (tmp_path / "book.xlsx").write_bytes(whole.getvalue())
+    suite = make(HEAD + "tests: ['file://book.xlsx', {vars: {q: own}}]")
+    assert "a cell may stand far from the others" in str(errors(suite)[0])
+    assert [c.vars["q"] for c in suite.cases] == ["own"]

@@ -6,9 +6,12 @@ changes what a test is, so here (`listed`).
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -33,6 +36,7 @@ from tui_eval.formats.promptfoo.read.test_rows import CsvError, records
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, script
 from tui_eval.javascript import values as js
+from tui_eval.scripting import child_limits
 from tui_eval.suites.read_values import function_line
 from tui_eval.yaml import yaml_lines
 
@@ -391,6 +395,9 @@ GOOGLE = "https://docs.google.com"
 
 LARGEST_FETCH = 64 * 2**20
 
+_WORKBOOK_LIMIT = 60.0
+"""Seconds that reading a workbook may take."""
+
 _SHEET_URL = re.compile(r"https://docs\.google\.com/spreadsheets/d/([\w-]{1,200})(?:[/?#]|\Z)")
 
 
@@ -401,25 +408,14 @@ def workbook(reading: SuiteReading, path: Path, sheet: str | None) -> Sequence[P
         Missing: no such sheet, no rows below the header, no workbook, or the extra is not installed.
     """
     name = reading.relative(path)
-    try:
-        import fastexcel
-    except ImportError:
-        raise Missing(f"{name}: spreadsheets need the extra xlsx: {adding('xlsx')}") from None
+    if importlib.util.find_spec("fastexcel") is None:
+        raise Missing(f"{name}: spreadsheets need the extra xlsx: {adding('xlsx')}")
     reading.saw(path)
-    try:
-        book = fastexcel.read_excel(str(path))
-        chosen = _sheet(book.sheet_names, sheet, name)
-        frame = book.load_sheet(chosen, header_row=None, dtypes="string").to_polars()
-    except Missing:
-        raise
-    except BaseException as error:  # its reader can panic, which is no Exception
-        if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            raise
-        raise Missing(
-            f"{name} cannot be read as a workbook: {clip(' '.join(str(error).split()), 300)}"
-        ) from None
+    names = _asked_of_workbook(path, name)
+    chosen = _sheet(names, sheet, name)
+    found = _asked_of_workbook(path, name, chosen)
     # Texts are trimmed, as the tool's reader does. A row without any would ask the agent nothing.
-    every = [["" if cell is None else js.trim(str(cell)) for cell in row] for row in frame.iter_rows()]
+    every = [["" if cell is None else js.trim(str(cell)) for cell in row] for row in found]
     lines = [number for number, row in enumerate(every, 1) if any(row)]
     if len(lines) < 2:
         raise Missing(f'{name}: sheet "{chosen}" is empty or contains no valid data rows')
@@ -427,6 +423,54 @@ def workbook(reading: SuiteReading, path: Path, sheet: str | None) -> Sequence[P
         return csv_rows.table(reading, f"{name}#{chosen}", [every[line - 1] for line in lines], lines)
     except CsvError as error:
         raise Missing(f"{name}#{chosen}: {error}") from None
+
+
+_OF_WORKBOOK = """
+import json, sys
+try:
+    import fastexcel
+    book = fastexcel.read_excel(sys.argv[1])
+    found = book.sheet_names
+    if sys.argv[2:]:
+        found = list(book.load_sheet(sys.argv[2], header_row=None, dtypes="string").to_polars().iter_rows())
+except BaseException as error:
+    found = {"error": "needs memory" if isinstance(error, MemoryError) else str(error)}
+json.dump(found, sys.stdout)
+"""
+"""Its names of sheets, or the rows of one. In a process of its own: where two cells stand far from each other, its reader
+asks for all that could be between them, and the process ends if that is not to be had."""
+
+
+def _asked_of_workbook(path: Path, name: str, *sheet: str) -> list[Any]:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", _OF_WORKBOOK, str(path), *sheet],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as child:
+        child_limits.limit(child.pid, child_limits.LEAST)
+        child_limits.groups.add(child.pid)
+        try:
+            said, _ = child.communicate(timeout=_WORKBOOK_LIMIT)
+        except subprocess.TimeoutExpired:
+            raise Missing(f"{name} cannot be read as a workbook within {_WORKBOOK_LIMIT:g} s") from None
+        finally:
+            child_limits.groups.remove(child.pid)
+            child.kill()
+    try:
+        found = json.loads(said)
+    except ValueError:  # it has ended
+        found = {"error": "needs memory"}
+    if isinstance(found, list):
+        return found
+    why = found["error"]
+    if why == "needs memory":
+        raise Missing(
+            f"{name} cannot be read as a workbook: it needs more than {child_limits.LEAST >> 30} GB of memory; a cell may "
+            "stand far from the others: delete the rows and columns behind them, or save it as CSV"
+        )
+    raise Missing(f"{name} cannot be read as a workbook: {clip(' '.join(why.split()), 300)}")
 
 
 def _sheet(names: list[str], wanted: str | None, path: str) -> str:
