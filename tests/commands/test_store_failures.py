@@ -27,6 +27,7 @@ BITES = {
     "the file emptied": 'file.write_bytes(b"")',
     "the file taken away": "file.unlink()",
     "the folder taken away": "shutil.rmtree(file.parent)",
+    "the store taken away": "shutil.rmtree(file.parents[2])",
 }
 BOT = """
 import secrets, shutil, sqlite3
@@ -83,7 +84,8 @@ def test_nothing_is_lost_whatever_became_of_the_store(name: str, cli: Cli, proje
     assert "Traceback" not in given.err and "internal error" not in given.err
     written(project)
     # One that was taken away is made again in its place.
-    runs = [".tui-eval/runs"] if name == "the folder taken away" else []
+    runs = [".tui-eval/runs"] if name in ("the folder taken away", "the store taken away") else []
+    assert (project / ".tui-eval" / ".gitignore").read_text() == "*\n"
     assert answers_of(project, *runs) == ["fine"] * 4
 
 

@@ -386,6 +386,9 @@ def put_in_place(folder: Path) -> Iterator[Path]:
     root = project_of_run(folder)
     store = Store(root) if root is not None else None
     if store is None or store.runs_folder == folder.parent.absolute():
+        with contextlib.suppress(OSError):
+            if store is not None:
+                store.make()  # all of it may be gone: git would take what has no `.gitignore` above it
         yield folder
         return
     with contextlib.suppress(OSError):
