@@ -327,13 +327,17 @@ def test_what_can_be_run_of_a_run_with_a_gap_is_run_and_the_gap_is_said(cli: Cli
     assert resumed.code == 1 and "incomplete: " in resumed.err and "no part has" in resumed.err
 
 
-def _cut_off(folder: Path) -> None:
-    """As `kill -9` leaves a run whose last attempt was being asked."""
+def _cut_off(folder: Path, without: str = "") -> None:
+    """As `kill -9` leaves a run whose last attempt was being asked; also `without` a fact that is written at its end."""
     with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
         connection.execute(
             "UPDATE attempts SET state = 'running', outcome = NULL WHERE id = (SELECT max(id) FROM attempts)"
         )
         connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"running\"')")
+        if without:
+            connection.execute(
+                f"UPDATE meta SET value = json_remove(value, '$.{without}') WHERE key = 'info'"
+            )
 
 
 def test_shards_that_were_cut_off_are_named_with_what_goes_on_with_them(cli: Cli, many: Path) -> None:
@@ -373,6 +377,24 @@ def test_what_a_merged_run_says_of_its_parts_is_said_when_it_has_gone_on_too(cli
             info = reader.info()
         assert lasting in info.note and "cut off" not in info.note
         _cut_off(Store(many).find("last"))
+
+
+@pytest.mark.parametrize("killed", [(2,), (1, 2)])
+def test_a_merged_run_says_what_is_asked_again_of_parts_that_were_killed(
+    cli: Cli, many: Path, killed: tuple[int, ...]
+) -> None:
+    """As the part would itself: two answers were paid twice without a word."""
+    folders = [shard(cli, number, 2) for number in (1, 2)]
+    for number in killed:
+        _cut_off(folders[number - 1], "finished_at")
+    cli("merge", *folders)
+    attempts = "1 attempt that was" if len(killed) == 1 else "2 attempts that were"
+    times = ", 2 times" * (len(killed) > 1)
+    said = f"asked again: at least {attempts} under way when the run was cut off{times}; what"
+    assert said in cli("resume").out
+    _cut_off(Store(many).find("last"), "finished_at")
+    more = f"at least {len(killed) + 1} attempts that were under way when the run was cut off, {len(killed) + 1} times;"
+    assert more in cli("resume").out
 
 
 def test_a_cancelled_shard_of_which_nothing_counts_has_nothing_to_say(cli: Cli, many: Path) -> None:

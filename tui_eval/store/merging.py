@@ -23,13 +23,25 @@ from tui_eval.store.missing_cases import PROBLEMS, beside_kept, unread_of_parts
 from tui_eval.store.printed_commands import resume_command
 from tui_eval.store.reader import AttemptCount, RunReader
 from tui_eval.store.run_folders import Store, StoreError, is_alive, projects_in
-from tui_eval.store.schema import KEEPS_ANSWERS, NOTED, PLACE_LOST, UNREAD, RunInfo, RunState, StoredCase
+from tui_eval.store.schema import (
+    CUT_OFF,
+    CUT_OFF_PARTS,
+    KEEPS_ANSWERS,
+    NOTED,
+    PLACE_LOST,
+    UNREAD,
+    RunInfo,
+    RunState,
+    StoredCase,
+)
 from tui_eval.store.shard_runs import PlannedShard
 
 _NAMES = 8
 _LEFT_OUT = 4
 _COMMANDS = 3
 """By which shards that were cut off go on, that are written out."""
+_AT_ONCE = 500
+"""Cases whose attempts are read in one go."""
 _NO_ATTEMPT = AttemptCount(0, 0, 0)
 
 
@@ -458,7 +470,7 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
         name: value
         for name, value in infos[0].provenance.items()
         if name not in (
-            shard_runs.KEY, shard_runs.GAP, shard_runs.COST_LIMIT, UNREAD, PLACE_LOST, PROBLEMS, NOTED, "command", "missing",
+            shard_runs.KEY, shard_runs.GAP, shard_runs.COST_LIMIT, UNREAD, PLACE_LOST, PROBLEMS, NOTED, CUT_OFF, CUT_OFF_PARTS, "command", "missing",
         )
     } | shard_runs.provenance_of_parts(infos)  # fmt: skip
     provenance |= unread_of_parts(infos) | beside_kept(infos)
@@ -485,6 +497,13 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
     # What a part says that it lacks, this one has, or says itself.
     # What no case counts of, as it was run again in another part, has nothing to say of the whole.
     counted = {id(one.part) for one in whole.columns}
+    cut_off_before = [
+        count
+        for part in whole.parts
+        if id(part) in counted
+        for count in shard_runs.counts_in(part.info, CUT_OFF)
+    ]
+    cut_off_now = [_under_way(whole, part) for part in whole.cut_off if _was_killed(part.info)]
     counting_infos = [part.info for part in whole.parts if id(part) in counted or not part.cases]
     of_parts = shard_runs.of_an_older_batch(infos), shard_runs.commits_differ(names), rests_on
     of_whole = [note for note in (newer, *of_parts) if note]
@@ -508,8 +527,27 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
             **missing_cases,
             **gap,
             **({NOTED: noted} if noted else {}),
+            **({CUT_OFF: cut_off_before} if cut_off_before else {}),
+            **({CUT_OFF_PARTS: cut_off_now} if cut_off_now else {}),
         },
     )
+
+
+def _was_killed(info: RunInfo) -> bool:
+    """Whether an interrupted run was killed, or lost its place: others have put back what they had begun."""
+    return (info.finished_at is None and info.paused_at is None) or bool(info.provenance.get(PLACE_LOST))
+
+
+def _under_way(whole: Whole, part: MergePart) -> int:
+    """How many attempts of a part that was killed had begun, of cases that count: they are asked once more."""
+    if isinstance(lost := part.info.provenance.get(PLACE_LOST), int) and lost:
+        return lost
+    refs = [one.case.id for one in whole.columns if one.part is part and one.is_open]
+    found = 0
+    for start in range(0, len(refs), _AT_ONCE):
+        for rows in part.reader.attempts_of(refs[start : start + _AT_ONCE]).values():
+            found += sum(row.state in ("running", "retrying") for row in rows)
+    return found
 
 
 def missing_line(whole: Whole) -> str:

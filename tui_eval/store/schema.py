@@ -100,6 +100,12 @@ KEEPS_ANSWERS = "keeps_answers"
 """Under which the provenance of a run says that answers were kept, or were to be taken from those that are."""
 
 
+CUT_OFF = "cut_off"
+"""Under which it has, for each time that it was killed, how many attempts were then under way; of a merged run also its parts."""
+CUT_OFF_PARTS = "cut_off_parts"
+"""Under which a merged run has the same of parts that were killed, until it goes on with what they left."""
+
+
 NOTED = "noted"
 """Under which the provenance of a run has what its note says also when it goes on: texts. The rest is said anew then."""
 

@@ -287,6 +287,12 @@ def noted_in(info: RunInfo) -> list[str]:
     return [line for line in kept if isinstance(line, str)] if isinstance(kept, list) else []
 
 
+def counts_in(info: RunInfo, name: str) -> list[int]:
+    """The numbers that a run's provenance lists under a name."""
+    kept = info.provenance.get(name)
+    return [count for count in kept if isinstance(count, int)] if isinstance(kept, list) else []
+
+
 def _once(notes: Iterable[str]) -> list[str]:
     counts = Counter(filter(None, notes))
     return [f"{note} ({count:,} parts)" if count > 1 else note for note, count in sorted(counts.items())]

@@ -44,11 +44,12 @@ from tui_eval.store.printed_commands import by_typing, rescore_command, resume_c
 from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import bring_back
 from tui_eval.store.run_folders import SET_BACK_MOST, STATE, Store, StoreError, is_alive
-from tui_eval.store.schema import PLACE_LOST, AttemptRow, RunInfo, StoredCase
+from tui_eval.store.schema import CUT_OFF, CUT_OFF_PARTS, PLACE_LOST, AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import (
     COST_LIMIT,
     LOOKED_AT,
     add_unfinished,
+    counts_in,
     is_looked_at,
     noted_in,
     unfinished_in,
@@ -306,10 +307,6 @@ def _elsewhere(folder: Path, info: RunInfo) -> str:
     )
 
 
-_CUT_OFF = "cut_off"
-"""Under which a run's provenance has, for each time that it was killed, how many attempts were then under way."""
-
-
 def _are_known(jobs: Sequence[Job], environment: RunContext) -> bool:
     """Whether answers that one of the agents gave before are in the cache, and taken from there."""
     answers = environment.answers
@@ -322,17 +319,21 @@ def _cut_off(info: RunInfo, open_attempts: Sequence[AttemptRow], known: bool) ->
     """Of a run that was killed, or lost its place, what is asked again now, and what was in all the times that it went on
     (for its note); empty of one that was interrupted otherwise: it has put that back. The record is written behind the run: what began, or ended, in the
     moment before is not in it. `known`: answers are in the cache."""
-    kept = info.provenance.get(_CUT_OFF)
-    counts = [count for count in kept if isinstance(count, int)] if isinstance(kept, list) else []
-    now = ""
+    counts = counts_in(info, CUT_OFF)
+    merged = counts_in(info, CUT_OFF_PARTS)
     lost = info.provenance.pop(PLACE_LOST, 0)
     killed = info.finished_at is None and info.paused_at is None
-    if killed or (lost and isinstance(lost, int)):
+    if merged:  # its own attempts had not begun
+        new = merged
+        del info.provenance[CUT_OFF_PARTS]
+    elif killed or (lost and isinstance(lost, int)):
         count = sum(row.state in ("running", "retrying") for row in open_attempts) if killed else lost
-        info.provenance[_CUT_OFF] = counts = [*counts, count]
+        new = [count]
         add_unfinished(info.provenance, unfinished_tokens(open_attempts), 0.0)
-        now = _asked_again([count], known)
-    return now, _asked_again(counts, known)
+    else:
+        return "", _asked_again(counts, known)
+    info.provenance[CUT_OFF] = [*counts, *new]
+    return _asked_again(new, known), _asked_again([*counts, *new], known)
 
 
 def _asked_again(counts: Sequence[int], known: bool) -> str:
