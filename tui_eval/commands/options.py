@@ -211,93 +211,53 @@ def _promptfoo_options(function: Any) -> Any:
 
 def run_options(function: Any) -> Any:
     """What `run` takes."""
-    options: list[Decorator] = [
+    whom_and_how_often: list[Decorator] = [
         suite_paths,
         click.option(
-            "--agent",
-            "agents",
-            multiple=True,
-            metavar="AGENT",
-            shell_complete=completion.agents,
+            "--agent", "agents", multiple=True, metavar="AGENT", shell_complete=completion.agents,
             help="a configured name, FILE.py:function, http(s)://…, provider:model; repeatable: columns",
         ),
         click.option(
-            "-m",
-            "--model",
-            "models",
-            multiple=True,
-            metavar="PROVIDER:MODEL",
-            help="model; repeatable: columns",
+            "-m", "--model", "models", multiple=True, metavar="PROVIDER:MODEL", help="model; repeatable: columns",
         ),
         click.option(
-            "--attempts",
-            "--runs",
-            "--repeat",
-            "-k",
-            "--k",
-            "attempts",
-            type=click.IntRange(1, 100_000),
-            metavar="N",
+            "--attempts", "--runs", "--repeat", "-k", "--k", "attempts", type=click.IntRange(1, 100_000), metavar="N",
             help="execute each case N times (also --runs, --repeat, -k)",
         ),
         click.option(
-            "--threshold",
-            "--fail-threshold",
-            "threshold",
-            type=FiniteRange(0, 1),
-            metavar="R",
+            "--threshold", "--fail-threshold", "threshold", type=FiniteRange(0, 1), metavar="R",
             help="share of attempts that must pass, 0: none; without it all (also --fail-threshold)",
         ),
         click.option(
-            "-j",
-            "--concurrency",
-            "-t",
-            "--threads",
-            "--max-concurrency",
-            "concurrency",
-            type=click.IntRange(1),
-            metavar="N",
+            "-j", "--concurrency", "-t", "--threads", "--max-concurrency", "concurrency", type=click.IntRange(1), metavar="N",
             help="attempts at once (also -t, --threads)",
         ),
-        click.option(
-            "-s", "--select", multiple=True, metavar="NAME|ID|STEM|FOLDER", help="repeatable, commas"
-        ),
+    ]  # fmt: skip
+    which_cases: list[Decorator] = [
+        click.option("-s", "--select", multiple=True, metavar="NAME|ID|STEM|FOLDER", help="repeatable, commas"),
         click.option("--filter-pattern", metavar="REGEX", help="cases whose description or name matches"),
+        click.option("--filter-metadata", multiple=True, metavar="K=V", help="equal, or in a list; repeatable"),
         click.option(
-            "--filter-metadata", multiple=True, metavar="K=V", help="equal, or in a list; repeatable"
-        ),
-        click.option(
-            "--filter-first-n",
-            type=click.IntRange(1),
-            metavar="N",
-            help="the first N cases (promptfoo: tests)",
+            "--filter-first-n", type=click.IntRange(1), metavar="N", help="the first N cases (promptfoo: tests)",
         ),
         _promptfoo_options,
         place_option,
         click.option(
-            "--shard",
-            callback=_shard,
-            metavar="K/N",
+            "--shard", callback=_shard, metavar="K/N",
             help="the Kth of N parts of the cases, by their ids; put together by `tui-eval merge`",
         ),
         click.option(
-            "--changed",
-            "changed_only",
-            is_flag=True,
+            "--changed", "changed_only", is_flag=True,
             help="what changed since it last passed: the case, its agent, their files; and what did not pass",
         ),
         click.option("--failed", is_flag=True, help="what did not pass last time"),
-        click.option(
-            "--timeout", type=FiniteRange(0, min_open=True), metavar="S", help="seconds for one attempt"
-        ),
+    ]  # fmt: skip
+    how: list[Decorator] = [
+        click.option("--timeout", type=FiniteRange(0, min_open=True), metavar="S", help="seconds for one attempt"),
         trust_option,
         trust_only_option,
         click.option(
-            "--judge",
-            "--grader",
-            "judge",
-            metavar="NAME",
-            shell_complete=completion.agents,
+            "--judge", "--grader", "judge", metavar="NAME", shell_complete=completion.agents,
             help="the agent that judges what no rule can",
         ),
         click.option(
@@ -305,41 +265,24 @@ def run_options(function: Any) -> Any:
         ),
         output_option,
         display_option,
+        click.option("--report", type=click.Choice(["classic"]), help="the StartToAgent guide's console report"),
         click.option(
-            "--report", type=click.Choice(["classic"]), help="the StartToAgent guide's console report"
+            "--assess", is_flag=True, help="group the failures by what failed, named by the judge if there is one",
         ),
         click.option(
-            "--assess",
-            is_flag=True,
-            help="group the failures by what failed, named by the judge if there is one",
-        ),
-        click.option(
-            "--cache/--no-cache",
-            "cache",
-            default=None,
+            "--cache/--no-cache", "cache", default=None,
             help="take answers that were given before to the same conversation, and keep them",
         ),
-        click.option(
-            "--anew", is_flag=True, help="take no answer that is kept; what is answered now takes its place"
-        ),
+        click.option("--anew", is_flag=True, help="take no answer that is kept; what is answered now takes its place"),
         click.option("--no-store", is_flag=True, help="keep nothing"),
         click.option("--fail-fast", is_flag=True, help="stop at the first attempt that does not pass"),
-        click.option(
-            "--max-cost", type=FiniteRange(0, min_open=True), metavar="USD", help="stop at this cost"
-        ),
+        click.option("--max-cost", type=FiniteRange(0, min_open=True), metavar="USD", help="stop at this cost"),
         config_option,
         click.option(
-            "-n",
-            "refused",
-            hidden=True,
-            is_flag=False,
-            flag_value="",
-            callback=_refuse_n,
-            expose_value=False,
-            is_eager=True,
+            "-n", "refused", hidden=True, is_flag=False, flag_value="", callback=_refuse_n, expose_value=False, is_eager=True,
         ),
-    ]
-    return _with(options, function)
+    ]  # fmt: skip
+    return _with([*whom_and_how_often, *which_cases, *how], function)
 
 
 def again_options(function: Any) -> Any:

@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,7 +20,8 @@ from tui_eval.frames.query_words import changing
 from tui_eval.frames.sql_faults import fault_of
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Assertion, Case, Problem, Suite
+from tui_eval.model import Case, Problem, Suite
+from tui_eval.suites.read_values import problem_of
 
 if TYPE_CHECKING:
     from tui_eval.frames.sql import SqlError, SqlResult
@@ -77,7 +78,7 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
         wanted = sql_of(case)
         if wanted is not None and isinstance(wanted.value, str):
             for why in changing(wanted.value):
-                yield _problem(case, wanted, why, level="note")
+                yield problem_of(case, wanted, why, level="note")
         if (misnamed := _misnamed(case, expected, config)) is not None:
             yield misnamed
             if misnamed.level == "error":
@@ -96,7 +97,7 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
                 yield from _keys(case, result.columns, config)
                 yield from _unordered(case, result, config)
                 for why in names_repeated(result.renamed) if wanted is not None else ():
-                    yield _problem(case, wanted, why, "give each column a name of its own", level="note")
+                    yield problem_of(case, wanted, why, "give each column a name of its own", level="note")
     for (key, what), waiting in unset.items():
         spec = _database_of(waiting[0], expected, config)
         yield Problem(
@@ -107,10 +108,10 @@ def _queries(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> It
         first, asserted = waiting[0], sql_of(waiting[0])
         if where:
             cure = f"make it, or mend {where}"
-            yield _problem(first, asserted, f"its query{more} cannot be executed: {reason}", cure)
+            yield problem_of(first, asserted, f"its query{more} cannot be executed: {reason}", cure)
         else:
             message = f"its query{more} cannot be tried here: {reason}"
-            yield _problem(first, asserted, message, level="note")
+            yield problem_of(first, asserted, message, level="note")
 
 
 def _configured(case: Case, expected: ExpectedSql, config: Config) -> str:
@@ -151,7 +152,7 @@ def _faulty(case: Case, problem: SqlError, config: Config) -> Problem:
     from tui_eval.frames.databases import TooLate
 
     wanted = sql_of(case)
-    found = _problem(case, wanted, f"does not execute: {problem}", "mend the query")
+    found = problem_of(case, wanted, f"does not execute: {problem}", "mend the query")
     sql = wanted.value if wanted is not None and isinstance(wanted.value, str) else ""
     place = fault_of(sql, str(problem), problem.detail)
     found = msgspec.structs.replace(found, picture=shown(problem.detail))
@@ -196,22 +197,4 @@ def _line_of(key: str, case: Case, config: Config) -> int:
         return case.line
     return next(
         (n for n, line in enumerate(lines, 1) if re.match(rf"[\"']?{key}[\"']?\s*:", line)), case.line
-    )
-
-
-def _problem(
-    case: Case,
-    assertion: Assertion | None,
-    message: str,
-    cure: str = "",
-    level: Literal["error", "note"] = "error",
-) -> Problem:
-    line = assertion.line if assertion is not None else 0
-    return Problem(
-        path=case.path,
-        line=line or case.line,
-        key=assertion.type if assertion is not None else case.name,
-        message=message,
-        cure=cure,
-        level=level,
     )

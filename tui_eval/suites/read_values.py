@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from tui_eval.guard.spelling import close_to
-from tui_eval.model import Case, Problem, Suite
+from tui_eval.model import Assertion, Case, Problem, Suite
 from tui_eval.yaml.yaml_lines import Misread
 
 
@@ -43,6 +43,26 @@ def misread_into_cases(
         if holders:
             held.add(id(problem))
     suite.problems[:] = [one for one in suite.problems if id(one) not in held]
+
+
+def problem_of(
+    case: Case,
+    assertion: Assertion | None,
+    message: str,
+    cure: str = "",
+    level: Literal["error", "note"] = "error",
+    *,
+    key: str = "",
+) -> Problem:
+    """What is wrong with an assertion of a case, where it stands; without one with the case, under `key` or its name."""
+    return Problem(
+        path=case.path,
+        line=(assertion.line if assertion is not None else 0) or case.line,
+        key=assertion.type if assertion is not None else key or case.name,
+        message=message,
+        cure=cure,
+        level=level,
+    )
 
 
 class Reading:

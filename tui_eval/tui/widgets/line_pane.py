@@ -19,6 +19,20 @@ _OPENING = ("list.open", "list.unfold", "list.fold")
 MOVE_KEYS = tuple(key for key in KEYS if key.place == "moving" or key.id in _OPENING)
 
 
+class _OfRow(Message):
+    """Something happened on a row of a pane."""
+
+    def __init__(self, pane: LinePane, row: int) -> None:
+        super().__init__()
+        self.pane = pane
+        self.row = row
+
+    @property
+    def control(self) -> LinePane:
+        """The pane, for `@on` selectors."""
+        return self.pane
+
+
 class LinePane(RowView, inherit_bindings=False):
     """Subclasses say how many rows there are (`set_row_count`) and what one shows."""
 
@@ -34,35 +48,15 @@ class LinePane(RowView, inherit_bindings=False):
     }
     """
 
-    class Moved(Message):
+    class Moved(_OfRow):
         """The cursor stands on another row."""
-
-        def __init__(self, pane: LinePane, row: int) -> None:
-            super().__init__()
-            self.pane = pane
-            self.row = row
-
-        @property
-        def control(self) -> LinePane:
-            """The pane, for `@on` selectors."""
-            return self.pane
 
         def can_replace(self, message: Message) -> bool:
             """Only the last of many moves matters."""
             return isinstance(message, LinePane.Moved) and message.pane is self.pane
 
-    class Opened(Message):
+    class Opened(_OfRow):
         """Enter on a row."""
-
-        def __init__(self, pane: LinePane, row: int) -> None:
-            super().__init__()
-            self.pane = pane
-            self.row = row
-
-        @property
-        def control(self) -> LinePane:
-            """The pane, for `@on` selectors."""
-            return self.pane
 
     def set_row_count(self, count: int, width: int | None = None) -> None:
         """Say how many rows there are, keeping the cursor within them, and repaint."""

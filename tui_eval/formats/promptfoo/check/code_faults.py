@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
 
 from msgspec import UNSET
 
@@ -22,6 +21,7 @@ from tui_eval.javascript.inline import OF_NODE
 from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost, function_body
 from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.model import Assertion, Case, Problem, Suite
+from tui_eval.suites.read_values import problem_of
 
 _COMPILE = """
 try {
@@ -59,7 +59,7 @@ async def faults(suites: Iterable[Suite]) -> list[Problem]:
                     if key not in told:
                         told[key] = await _fault(kind, text, host)
                     if (fault := told[key]) is not None:
-                        problems.append(_problem(case, assertion, *fault))
+                        problems.append(problem_of(case, assertion, *fault))
                 problems += await _transform(case, None, case.options.get("transform"), told, host)
     finally:
         host.close()
@@ -79,7 +79,10 @@ async def _transform(
     if ("transform", text) not in told:
         told["transform", text] = await _fault("javascript", text, host)
     fault = told["transform", text]
-    return [] if fault is None else [_problem(case, assertion, f"its transform {fault[0]}", fault[1])]
+    if fault is None:
+        return []
+    why, cure = fault
+    return [problem_of(case, assertion, f"its transform {why}", cure, key="options.transform")]
 
 
 def _schema(case: Case, assertion: Assertion, known: dict[tuple[str, str], str | None]) -> Iterable[Problem]:
@@ -99,7 +102,7 @@ def _schema(case: Case, assertion: Assertion, known: dict[tuple[str, str], str |
             (part.line, part.key) == (assertion.line, assertion.type) for part in idle_parts(case)
         ):
             return  # that it cannot fail says it already
-        yield _problem(case, assertion, f"its schema is broken: {why}", "mend the schema", level=level)
+        yield problem_of(case, assertion, f"its schema is broken: {why}", "mend the schema", level=level)
 
 
 def _is_inline(text: str) -> bool:
@@ -139,23 +142,6 @@ def _python(text: str) -> tuple[str, str] | None:
 
 def _mend(text: str) -> str:
     return f"mend {clip(text, 60)}"
-
-
-def _problem(
-    case: Case,
-    assertion: Assertion | None,
-    message: str,
-    cure: str = "",
-    level: Literal["error", "note"] = "error",
-) -> Problem:
-    return Problem(
-        path=case.path,
-        line=(assertion.line if assertion is not None else 0) or case.line,
-        key=assertion.type if assertion is not None else "options.transform",
-        message=message,
-        cure=cure,
-        level=level,
-    )
 
 
 def scripts(case: Case, config: Config) -> Iterator[tuple[Path, str]]:
