@@ -172,7 +172,8 @@ class SuiteCache:
         return loaded
 
 
-def _stamp(files: Sequence[str], config: Config) -> tuple:
+def _stamp(files: Sequence[str], config: Config) -> tuple[tuple[str, int, int], ...]:
+    """What tells a state of these files and of the configuration from another: path, time in ns, size in bytes."""
     stamps: list[tuple[str, int, int]] = []
     for name in (*files, str(config.file or ""), config.nao.path if config.nao else ""):
         try:

@@ -444,7 +444,7 @@ class RunReader:
     def _damaged(self, why: str) -> StoreError:
         return StoreError(f"{self.folder / DATABASE}: damaged: {' '.join(why.split())}")
 
-    def _all(self, statement: str, values: tuple) -> list[tuple]:
+    def _all(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """Rows of a statement. Another connection that closes takes the write-ahead log's files away
         under this one's feet: such an error passes when the database is opened again."""
         for wait in (*_AGAIN, None):
@@ -460,7 +460,7 @@ class RunReader:
                 raise _unreadable(self.folder / DATABASE, error) from None
         return []
 
-    def _one(self, statement: str, values: tuple) -> tuple | None:
+    def _one(self, statement: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         rows = self._all(statement, values)
         return rows[0] if rows else None
 
@@ -469,7 +469,7 @@ def _marks(values: Collection[object]) -> str:
     return ",".join("?" * len(values))
 
 
-def _each(made: Callable[[tuple[Any, ...]], T], rows: list[tuple]) -> list[T]:
+def _each(made: Callable[[tuple[Any, ...]], T], rows: list[tuple[Any, ...]]) -> list[T]:
     """What is made of each row; a row goes when it is made, so that a long list is not held twice."""
     found: list[Any] = rows
     for place, row in enumerate(rows):

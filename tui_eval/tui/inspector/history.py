@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 from textual.timer import Timer
+from textual.widget import Widget
 
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import REST, InspectorTab
@@ -85,7 +86,7 @@ class HistoryTab(InspectorTab):
         """The attempt under the cursor."""
         return self.query_one(TextPane)
 
-    def panes(self) -> list:
+    def panes(self) -> list[Widget]:
         """Both."""
         return [pane for pane in (self.table, self.text) if pane.display]
 

@@ -13,6 +13,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
+from textual.widget import Widget
 
 from tui_eval.model import Attempt
 from tui_eval.tui.background import run_in_thread, stands
@@ -107,7 +108,7 @@ class ToolsTab(InspectorTab):
         """The selected call."""
         return self.query_one(TextPane)
 
-    def panes(self) -> list:
+    def panes(self) -> list[Widget]:
         """Both."""
         return [pane for pane in (self.table, self.text) if pane.display]
 

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.message import Message
+from textual.widget import Widget
 
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import Said
@@ -86,7 +87,7 @@ class TranscriptTab(InspectorTab):
         """The text."""
         return self.query_one(TextPane)
 
-    def panes(self) -> list:
+    def panes(self) -> list[Widget]:
         """The text, then the outline too where it is only hidden for want of room."""
         return [self.text] if self.has_class("-zoomed") else [self.text, self.query_one(Outline)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -347,7 +347,7 @@ class SideBySide(LinePane):
         self.side: int | None = None
         self.only_differing = False
         self._rows: list[SideRow] = []
-        self._made_for: tuple = ()
+        self._made_for: tuple[Any, ...] = ()
 
     def set_pairs(self, pairs: Sequence[SidePair]) -> None:
         """Show other pairs, from the first that differs."""
