@@ -617,3 +617,15 @@ def test_what_was_judged_of_a_cancelled_attempt_is_not_everything(outcome: Outco
     attempt = Attempt("s::c", 1, outcome, verdicts=[Verdict("contains", True)])
     (block,) = assertions_view.build(attempt, only_failing=True)
     assert plain(block.lines()[0]).startswith(words)
+
+
+def test_raw_of_an_agent_that_was_not_asked_does_not_say_what_the_agent_speaks() -> None:
+    def said(attempt: Attempt) -> str:
+        return " ".join(plain(line) for block in raw_view.build(attempt) for line in block.lines())
+
+    refused = Attempt("c", 1, "error", transcript=[Entry(0, "error", text="agents.web.api_key is not set")])
+    assert said(refused) == "Nothing was sent: the agent was not asked."
+    answered = Attempt(
+        "c", 1, "passed", transcript=[Entry(1, "user", text="hi"), Entry(1, "assistant", text="ho")]
+    )
+    assert "does not speak over a wire" in said(answered)

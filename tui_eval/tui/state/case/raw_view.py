@@ -71,7 +71,9 @@ def build(attempt: Attempt, *, rendered: bool = True, prompt: Sequence[Block] = 
         if value not in (None, ""):
             blocks.append(_part(key, label, value, rendered, "role-note", 0))
     if not blocks:
-        words = "Nothing was sent or kept: this agent does not speak over a wire."
+        asked = any(entry.kind == "user" for entry in attempt.transcript)
+        wire = "Nothing was sent or kept: this agent does not speak over a wire."
+        words = wire if asked else "Nothing was sent: the agent was not asked."
         blocks.append(Block("empty", "note", "", partial(text_lines, words, "muted")))
     return blocks
 
