@@ -25,9 +25,11 @@ from tests.support.ports import free_port
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
+from tui_eval.frames.databases import WrongQuery
 from tui_eval.frames.difference import align
 from tui_eval.frames.postgres import arrived
 from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows, schema_text
+from tui_eval.frames.sql_faults import fault_of
 from tui_eval.frames.tied_rows import query_of_places, with_places
 
 pytestmark = pytest.mark.real
@@ -235,6 +237,32 @@ def test_arrays_of_several_depths_and_moments_beside_infinite_ones(server: Datab
         server, "SELECT * FROM (VALUES ('infinity'::timestamptz), ('2024-01-05 10:00+02')) AS v(t)"
     )
     assert compare([{"t": "2024-01-05T08:00:00+00:00"}, {"t": "infinity"}], found).passed
+
+
+@pytest.mark.parametrize(
+    ("sql", "line", "column"),
+    [
+        ("SELECT nope FROM orders", 1, 8),
+        ("-- of all\n\nSELECT id,\n  nope\nFROM orders", 4, 3),
+        ("SELECT id,\n" + "\n" * 7 + "key, nope\nFROM orders", 9, 6),
+        ("SELECT * FROM nowhere", 1, 15),
+        ("SELECT 1 / 0", 0, 0),
+    ],
+)
+def test_a_wrong_query_is_called_so_with_its_place(
+    server: DatabaseSpec, sql: str, line: int, column: int
+) -> None:
+    with pytest.raises(WrongQuery) as caught:
+        execute(server, sql)
+    found = fault_of(sql, str(caught.value), caught.value.detail)
+    assert (found.line, found.column) == (line, column)
+    assert "DECLARE" not in found.detail and "SQLSTATE" not in found.detail
+
+
+def test_what_a_role_may_not_read_is_no_wrong_query(server: DatabaseSpec) -> None:
+    with pytest.raises(SqlError) as caught:
+        execute(server, "SELECT pg_read_file('x')")
+    assert not isinstance(caught.value, WrongQuery)
 
 
 @pytest.mark.parametrize("end", [";", ";\n", ";;\n", "; -- a note", ";\n/* a /* note; */ */\n", " -- a note"])

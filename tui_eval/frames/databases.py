@@ -64,6 +64,10 @@ class BadDatabase(NoDatabase):
     """What the configuration names is not there, or is no database; another one than what cannot be reached now."""
 
 
+class WrongQuery(SqlError):
+    """The server refuses the query itself, and says so by its code; what it says does not begin with that, as DuckDB's does."""
+
+
 class TooLate(SqlError):
     """The time was up: while the tables were loaded, or while the query ran."""
 

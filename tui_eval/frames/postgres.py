@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.extras import adding
-from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, one_line
+from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, WrongQuery, one_line
 from tui_eval.frames.postgres_query import read_postgres
 from tui_eval.frames.sql_worker import SqlResult, distinct_names
 from tui_eval.frames.value_texts import duck_text
@@ -104,7 +104,38 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
         if _NO_MEMORY.search(said):
             raise MemoryError from None
         # PostgreSQL ends a query by itself, and says so in its own words.
-        raise (TooLate if "statement timeout" in said else SqlError)(said) from None
+        if "statement timeout" in said:
+            raise TooLate(said) from None
+        state = str(getattr(problem, "sqlstate", None) or "")
+        if state[:2] in _OF_THE_QUERY and state != _NO_RIGHT:
+            raise WrongQuery(said, str(problem) if isinstance(problem, _Refused) else "") from None
+        raise SqlError(said) from None
+
+
+_OF_THE_QUERY = ("0A", "21", "22", "42")
+"""Classes of PostgreSQL's codes that speak of the query: what it cannot do, more rows than one, wrong values, wrong words or
+names. What fails while rows are read comes without a code."""
+_NO_RIGHT = "42501"
+
+
+class _Refused(ValueError):
+    """A query that the server would not declare: what it says, with its code."""
+
+    def __init__(self, problem: Exception, before: str) -> None:
+        """`before` stands before the query, on a line of its own, in what the server was given."""
+        said, sent, _ = str(problem).partition("\n\nQuery was:")
+        said = _PREFIX.sub("", said.replace(before, ""))
+        super().__init__(_PICTURE.sub(_line_before, said) if sent else one_line(said))
+        self.sqlstate = getattr(problem, "sqlstate", None)
+
+
+_PICTURE = re.compile(r"^LINE (\d+): (.*)\n( *\^)", re.MULTILINE)
+
+
+def _line_before(found: re.Match[str]) -> str:
+    number = int(found[1]) - 1
+    head = f"LINE {number}: "
+    return f"{head}{found[2]}\n{found[3][len(f'LINE {found[1]}: ') - len(head) :]}"
 
 
 def _end_with_us(cursor: Any) -> None:
@@ -193,7 +224,7 @@ def _declare(cursor: Any, sql: str) -> None:
     try:
         cursor.execute(declared)
     except Exception as problem:  # the driver puts it before what the server says
-        raise ValueError(str(problem).replace(declared, "")) from None
+        raise _Refused(problem, declared) from None
     cursor.execute("CLOSE tui_eval_query")
 
 

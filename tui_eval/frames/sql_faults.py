@@ -1,4 +1,4 @@
-"""Where a query went wrong: the place that DuckDB's message shows, as a line and a column of the query as written."""
+"""Where a query went wrong: the place that the message of DuckDB or PostgreSQL shows, as a line and a column of the query as written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 _SHOWN = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
 _BEFORE = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _CUT = "..."
-_HINTS = ("Candidate bindings", "Did you mean", "Either add")
+_HINTS = ("Candidate bindings", "Did you mean", "Either add", "HINT:")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from tui_eval.frames.databases import (
     SqliteFile,
     SqliteRows,
     TooLate,
+    WrongQuery,
     both_refuse,
     means_duckdb,
     one_line,
@@ -84,12 +85,13 @@ class QueryAsked(msgspec.Struct):
     limit: int = 0
 
 
-Kind = Literal["query", "late", "no database", "bad database"]
+Kind = Literal["query", "wrong query", "late", "no database", "bad database"]
 """What an error is about."""
 KINDS: dict[Kind, type[SqlError]] = {
     "late": TooLate,
     "bad database": BadDatabase,
     "no database": NoDatabase,
+    "wrong query": WrongQuery,
     "query": SqlError,
 }
 """What is raised for each; what is derived stands before what it is derived from."""

@@ -16,6 +16,7 @@ from tests.support import TESTS
 from tui_eval.assertions import JudgeInput, JudgeServices, Reports, RowsAnswer
 from tui_eval.formats import judge
 from tui_eval.formats.nao.judge_nao import before_asking, join_messages
+from tui_eval.frames.databases import WrongQuery
 from tui_eval.frames.sql import SqlError, SqlResult
 from tui_eval.model import Assertion, Attempt, Case, DataDetails, Entry, Problem, Reply, Turn
 from tui_eval.reports.rows_shown import queries_beside
@@ -193,6 +194,14 @@ async def test_wrong_expected_sql_is_an_error_beside_the_tool_call() -> None:
     wrong = "the case's expected query is wrong (t:3): Binder Error: no such column"
     assert found.message == f"tool_call: sql; {wrong}"
     assert [verdict.passed for verdict in found.verdicts] == [True, None]
+
+
+async def test_a_query_that_postgresql_refuses_is_called_wrong_by_its_code() -> None:
+    refused = WrongQuery('column "nmae" does not exist')
+    found = await judge(
+        JudgeInput(case(structs.replace(SQL, line=3)), services=services(RowsAnswer([]), refused))
+    )
+    assert found.message == 'the case\'s expected query is wrong (t:3): column "nmae" does not exist'
 
 
 async def test_a_query_that_took_too_long_is_not_called_wrong() -> None:

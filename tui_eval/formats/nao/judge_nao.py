@@ -290,6 +290,8 @@ async def _query_failed(
 ) -> tuple[Verdict, str]:
     """The expected SQL gave no rows: why, where in its file, and the rows of the answer all the same, so that they can
     be looked at, and judged again when the query is mended."""
+    from tui_eval.frames.databases import WrongQuery
+
     said = " ".join(str(problem).split())
     detail = str(getattr(problem, "detail", ""))
     data = judgement.data = judgement.data or DataDetails()
@@ -297,7 +299,7 @@ async def _query_failed(
     fault = await in_thread(lambda: _fault(evidence, sql, said, detail))
     data.settings["sql_error"] = fault
     message = f"expected SQL: {said}"
-    if _OF_THE_QUERY.match(said):
+    if isinstance(problem, WrongQuery) or _OF_THE_QUERY.match(said):
         begins = evidence.case.place(assertion.line)
         message = wrong_query(said, fault_place(fault) if fault.get("file") else begins)
     verdict = error_verdict(
@@ -327,7 +329,7 @@ _OF_THE_QUERY = re.compile(
     r"(?:(?:Binder|Parser|Catalog|Conversion|Invalid Input|Out of Range|Mismatch Type|Not implemented|Syntax|SQLite) Error: "
     r"|only (?:SELECT|one SQL)|there is no SQL|the statement gives)"
 )
-"""How a database begins where the query is to blame: not itself, its time, its memory."""
+"""How a database begins where the query is to blame: not itself, its time, its memory. PostgreSQL says it by its code."""
 
 
 async def _columns_found(evidence: JudgeInput, sql: str) -> list[str]:
