@@ -373,6 +373,28 @@ async def test_a_proxy_is_told_who_asks_and_nobody_else_is(
         assert "\nauthorization" not in head.lower()
 
 
+async def test_a_proxy_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = asyncio.Event()
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await over.wait()
+        writer.close()
+
+    monkeypatch.setattr(http_connections, "CONNECT_TIMEOUT", 0.1)
+    async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        client = HttpClient("https://agent.example.test/chat", retries=1, retry_lost=False)
+        said = rf"its proxy 127\.0\.0\.1:{port} \(https_proxy\): connection timed out"
+        seen: list[Any] = []
+        with pytest.raises(AgentError, match=f"no answer from .*: {said}"):
+            async for event in client.call("GET", "https://agent.example.test/chat").open():
+                seen.append(event)
+        assert any(isinstance(event, Retrying) for event in seen)  # nothing had been sent
+        over.set()
+        await client.close()
+
+
 async def test_a_proxy_that_refuses_is_what_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

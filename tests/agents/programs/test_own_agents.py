@@ -144,6 +144,16 @@ async def test_a_packed_answer_without_its_end_is_an_error(kind: str, cut: int, 
                 await talk(it, "hi")
 
 
+async def test_zeros_behind_a_packed_answer_are_no_part_of_it(tmp_path: Path) -> None:
+    """What fills a block, as gzip itself has it."""
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    half = len(WHOLE) // 2
+    two = gzip.compress(WHOLE[:half]) + b"\0\0" + gzip.compress(WHOLE[half:]) + b"\0" * 20
+    with JsonServer(Planned(raw=two, headers=headers)) as server:
+        _, replies = await talk(agent("http", tmp_path, url=server.url), "hi")
+    assert replies[0].text == json.loads(WHOLE)["reply"]
+
+
 async def test_python_contract_of_the_guide(folder: Path) -> None:
     it = agent("python", folder, function="bot.py:answer")
     kept: list[str] = []

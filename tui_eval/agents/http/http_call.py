@@ -82,7 +82,11 @@ class Unpacking:
     def _unpacked(self, data: bytes) -> Iterator[bytes]:
         try:
             while data:
-                if self._unpacker.eof:  # several members, one after the other (RFC 1952 2.2)
+                if (
+                    self._unpacker.eof
+                ):  # several members, one after the other (RFC 1952 2.2), or what fills a block
+                    if not (data := data.lstrip(b"\0")):
+                        return
                     self._unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
                 out = self._piece(data)
                 data = self._unpacker.unconsumed_tail or self._unpacker.unused_data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import base64
+import errno
 import os
 import re
 import select
@@ -64,7 +65,7 @@ with authorities_read_late():
 
 FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 """What a connection raises."""
-NOT_CONNECTED = aiohttp.ClientConnectorError
+NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """There never was one: nothing was sent."""
 
 
@@ -430,6 +431,16 @@ class Connector(aiohttp.TCPConnector):
             protocol, _ = kept.popleft()
             protocol.close()
         return await super()._get(key, traces)
+
+    async def _create_proxy_connection(self, req: Any, *more: Any) -> Any:
+        """One through a proxy, which may accept it and never say more; nothing of the request is sent before it does."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                return await super()._create_proxy_connection(req, *more)
+        except TimeoutError:
+            key = req.connection_key._replace(host=req.proxy.host, port=req.proxy.port)
+            late = OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+            raise aiohttp.ClientProxyConnectionError(key, late) from None
 
     async def _resolve_host(self, host: str, port: int, *more: Any, **options: Any) -> Any:
         with looking_up(host):
