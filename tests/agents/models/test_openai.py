@@ -6,6 +6,7 @@ import asyncio
 import json
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -572,6 +573,25 @@ async def test_a_stream_that_said_its_end_is_whole_whatever_becomes_of_the_conne
     it = agent("openai", base_url=server.base, model="m", retries=0)
     _, (reply,) = await talk(it, "x")
     assert reply.text == "Hi" and reply.usage is not None and reply.usage.output_tokens == 7
+    await it.close()
+
+
+async def test_tokens_are_told_before_the_end_of_a_stream_that_never_comes(server: OpenAIServer) -> None:
+    """A time limit ends it then, and what was paid for was in no sum."""
+    raw = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
+    raw += b'data: {"choices":[],"usage":{"completion_tokens":7}}\n\n'
+    server.plan.append(Planned(raw=raw, hang=True, headers={"Content-Type": "text/event-stream"}))
+    it = agent("openai", base_url=server.base, model="m", retries=0)
+    session = await it.open(context())
+    found: list[Any] = []
+    with suppress(TimeoutError):
+        async with asyncio.timeout(2):
+            async for event in session.send(Request(1, "x")):
+                found.append(event)
+                if isinstance(event, UsageReport):
+                    break
+    assert [report.usage.output_tokens for report in of(found, UsageReport)] == [7]
+    await session.close()
     await it.close()
 
 

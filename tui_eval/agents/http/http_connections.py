@@ -432,11 +432,11 @@ class Connector(aiohttp.TCPConnector):
             protocol.close()
         return await super()._get(key, traces)
 
-    async def _create_proxy_connection(self, req: Any, *more: Any) -> Any:
+    async def _create_proxy_connection(self, req: Any, traces: Any, timeout: Any) -> Any:
         """One through a proxy, which may accept it and never say more; nothing of the request is sent before it does."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await super()._create_proxy_connection(req, *more)
+                return await super()._create_proxy_connection(req, traces, timeout)
         except TimeoutError:
             key = req.connection_key._replace(host=req.proxy.host, port=req.proxy.port)
             late = OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))

@@ -219,23 +219,27 @@ class OpenAISession(Session):
                 completion = self._completion(request)
             # Another attempt may learn meanwhile that the server knows no schemas.
             with_schema = request.schema is not None and agent.knows_schemas
+            heard: UsageReport | None = None
             body = encode(self._body(request))
             call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
             try:
                 async for event in asked(call, completion):
+                    if isinstance(event, UsageReport):  # of this request alone
+                        event = heard = self._spent(total, completion)
                     yield event
             except AgentError as error:
                 if with_schema and error.status in (400, 422):
                     agent.knows_schemas = False
                     yield Note("asked again without a JSON schema, which this server may not know")
                     continue
-                if completion.usage is not None:  # it was paid for
-                    yield self._spent(total, completion)
+                if completion.usage is not None and (told := self._spent(total, completion)) != heard:
+                    yield told  # it was paid for
                 raise
             told = self._spent(total, completion)
             total = told.usage
             counted.append(completion.usage is not None)
-            yield told
+            if told != heard:
+                yield told
             self.messages.append(completion.sent_back(called))
             if not completion.keeps_filtered:
                 completion.check_said(agent.url, called)

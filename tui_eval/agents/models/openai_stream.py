@@ -12,7 +12,7 @@ from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
 from tui_eval.agents.models.model_call import no_json
-from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted
+from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model import Usage
 
@@ -243,8 +243,9 @@ class Completion:
         except (msgspec.DecodeError, UnicodeError):
             chunk = self._loose_chunk(item, url)
         choices = chunk.choices
-        if chunk.usage:
-            self.usage = usage_of(chunk.usage)
+        if chunk.usage and (usage := usage_of(chunk.usage)) is not None:
+            self.usage = usage
+            events.append(UsageReport(usage))  # known even where a time limit ends what comes after
         if chunk.error or not choices or len(choices) > 1 or choices[0].error:  # else it says none
             self._check_chunk(chunk, item, url)
         if chunk.model:
