@@ -518,3 +518,21 @@ def test_what_assertions_count_for_is_written_again(project: Path) -> None:
     assert [one.get("assertion") for one in written] == [first, None, second]
     named = {"metric": "s", "threshold": 0.5, "type": "assert-set", "assertionCount": 1}
     assert written[1]["metadata"]["assertionSet"] == named
+
+
+def test_results_that_were_opened_before_the_suite_lay_beside_them_meet_its_cases(tmp_path: Path) -> None:
+    """What was read then was kept, whatever came beside the file afterwards."""
+    tests = [{"vars": {"a": '{"city": "Rome"}'}}]
+    config = {**NAMESAKES, "tests": "file://tests.jsonl"}
+    made = evaluation({**config, "tests": tests})
+    made["config"]["tests"] = config["tests"]
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    (tmp_path / "out.json").write_text(json.dumps(made))
+    opened = open_results(tmp_path / "out.json")
+    (tmp_path / "tests.jsonl").write_text(json.dumps(tests[0]))
+    (tmp_path / "promptfooconfig.yaml").write_text(json.dumps(config))
+    suite = reading.load(tmp_path / "promptfooconfig.yaml", load([tmp_path]), Trust())
+    again = open_results(tmp_path / "out.json")
+    assert again != opened and again == open_results(tmp_path / "out.json")
+    with closing(RunReader(again)) as reader:
+        assert {row.case_id for row in reader.cases()} == {case.case_id for case in suite.cases}

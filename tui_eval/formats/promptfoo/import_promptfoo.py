@@ -53,7 +53,8 @@ def as_ours(document: Any, path: Path) -> OurResults | None:
     if not is_promptfoo(document):
         return None
     made = converted(document, path)
-    return OurResults(made, str(made["results"][0]["suite"]) if made["results"] else "")
+    # What the files beside it say is in the ids of its cases.
+    return OurResults(made, "\n".join(str(row["case_id"]) for row in made["results"]))
 
 
 def is_promptfoo(document: Any) -> bool:

@@ -33,7 +33,7 @@ from tui_eval.store.writer import PlannedCase, RunWriter
 
 AsOurs = Callable[[Any, Path], tuple[dict[str, Any], str] | None]
 """Of a JSON document and its file: the results file of ours that it means, and what that depends on besides."""
-_FORM = b"23"  # of what is made of a file; another one is made anew
+_FORM = b"24"  # of what is made of a file; another one is made anew
 _STORE = ".tui-eval"
 _ENDED = ("finished", "cancelled", "interrupted")
 
