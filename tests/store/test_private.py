@@ -17,6 +17,7 @@ from tests.store.test_store import attempt, start
 from tui_eval.config.project import state_dir
 from tui_eval.guard import private, trust_store
 from tui_eval.guard.masker import Masker
+from tui_eval.model import DataDetails
 from tui_eval.store import frames
 from tui_eval.store.index import Index
 from tui_eval.store.notes import HumanNote, Notes
@@ -303,3 +304,29 @@ def test_rows_beside_a_run_hold_no_secret_in_cells_and_names(tmp_path: Path) -> 
     frame = pl.DataFrame({"a": [secret], secret: [1]})
     paths = frames.save(tmp_path, 1, {"actual": frame}, Masker([secret]))
     assert pl.read_parquet(tmp_path / paths["actual"]).to_dicts() == [{"a": "•••", "•••": 1}]
+
+
+def test_rows_beside_a_run_are_read_whatever_its_folder_is_called_and_never_more_than_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path with brackets was taken for a pattern; a file of a stranger's run can stand for any number of rows."""
+    run = tmp_path / "shop [eu]*" / "day=1"
+    run.mkdir(parents=True)
+    details = DataDetails(
+        settings={"frames": frames.save(run, 1, {"actual": pl.DataFrame({"a": [1, 2]})}, Masker([]))}
+    )
+    found = frames.load(run, details, "actual")
+    assert found is not None and found.columns == ["a"] and found.height == 2
+    monkeypatch.setattr(frames, "_MOST_CELLS", 1)
+    assert frames.load(run, details, "actual") is None
+
+
+def test_damaged_rows_beside_a_run_end_nothing(tmp_path: Path) -> None:
+    details = DataDetails(
+        settings={"frames": frames.save(tmp_path, 1, {"actual": pl.DataFrame({"a": [[1], [2]]})}, Masker([]))}
+    )
+    place = tmp_path / "frames" / "1-actual.parquet"
+    whole = place.read_bytes()
+    for at in range(0, len(whole), 3):
+        place.write_bytes(whole[:at] + bytes([whole[at] ^ 0x7F]) + whole[at + 1 :])
+        frames.load(tmp_path, details, "actual")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import polars
 
 FOLDER = "frames"
+_MOST_CELLS = 200_000_000
+"""Of a frame that is read: two gigabytes and more."""
 
 
 def save(
@@ -49,7 +51,7 @@ def save(
 
 def load(run_folder: Path, details: DataDetails, side: str) -> polars.DataFrame | None:
     """The whole frame of a side, where it was too large for the attempt's body; None elsewhere, and
-    where the file is gone (a run that was copied without it)."""
+    where the file is gone (a run that was copied without it), is damaged or holds too much."""
     named = details.settings.get("frames")
     name = named.get(side) if isinstance(named, dict) else None
     if not isinstance(name, str):
@@ -60,6 +62,11 @@ def load(run_folder: Path, details: DataDetails, side: str) -> polars.DataFrame 
     import polars as pl
 
     try:
-        return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError):
+        # A few bytes of such a file can stand for any number of rows, and what memory does not hold ends the process.
+        lazy = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+        cells = lazy.select(pl.len()).collect().item() * len(lazy.collect_schema())
+        return lazy.collect() if cells <= _MOST_CELLS else None
+    except BaseException as problem:  # of a damaged file Polars may panic
+        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+            raise
         return None
