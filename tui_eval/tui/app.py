@@ -20,6 +20,7 @@ from textual.screen import Screen
 from tui_eval.config.project import find_root, kept_by_link, state_dir
 from tui_eval.guard import trust_store
 from tui_eval.store.run_folders import Store, project_of_run
+from tui_eval.store.shard_runs import is_looked_at
 from tui_eval.tui import palette
 from tui_eval.tui.background import Tasks
 from tui_eval.tui.controllers.appearance import Appearance
@@ -117,6 +118,8 @@ class EvalApp(TypingAhead, FrameApp, inherit_bindings=False):
         self.handlers, self.services = made.handlers, made.services
         self.places, self.suites, self.saved = made.places, made.suites, made.saved
         self.runs, self.front_run, self.watching = made.runs, made.front_run, made.watching
+        # Nothing of shards that are looked at can be run.
+        self.suites.asks_when_read = open_run is None or not is_looked_at(open_run)
         self._shards = made.shards
         self._quit, self.other_engines, self.mouse = made.quit, made.other_engines, made.mouse
         self.handlers.add({"redraw": self.action_redraw})

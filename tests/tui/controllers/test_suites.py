@@ -202,6 +202,22 @@ async def test_what_the_suites_want_is_asked_when_they_have_been_read_and_what_a
     assert "other.py" in second
 
 
+async def test_where_shards_are_looked_at_it_is_asked_only_before_something_is_run(tmp_path: Path) -> None:
+    """Who only looked at them was asked for all that the project's suites want."""
+    one, ran = Suites(tmp_path), []
+    one.suites.asks_when_read = False
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  offline: {type: python, function: 'agent.py:answer'}\n"
+    )
+    await one.load()
+    assert one.alone.window.screen is one.alone.list
+    one.suites.before_running(lambda: ran.append(one.alone.state.agreed))()
+    (wanted,) = one.alone.dialog.arguments[3]
+    assert "agent.py" in wanted and not ran
+    await one.alone.answer("once")
+    assert ran == [{wanted}]
+
+
 async def test_what_waits_for_a_changed_configuration_runs_after_the_question_what_that_may_do(
     tmp_path: Path, monkeypatch
 ) -> None:

@@ -77,6 +77,23 @@ async def test_shards_are_one_run_that_grows(tmp_path: Path) -> None:
         followed.close()
 
 
+@pytest.mark.real
+async def test_who_looks_at_shards_is_not_asked_what_the_project_may_do(tmp_path: Path) -> None:
+    shards, root = tmp_path / "shards", project(tmp_path)
+    (root / "tui_eval.yaml").write_text("agents:\n  offline: {type: python, function: 'agent.py:answer'}\n")
+    writer, ref = shard(shards, 1)
+    finish(writer, ref, 1)
+    followed = Gathering(shards, waits=True)
+    followed.start()
+    try:
+        async with running_app(root, (120, 40), open_run=followed.place) as (app, pilot):
+            await until(lambda: app.state.run is not None and not app.state.loading, pilot)
+            await sees(app, pilot, "case 1", "shard 2 missing")
+            assert isinstance(app.screen, RunScreen), "and no question before it"
+    finally:
+        followed.close()
+
+
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Job's folder on a volume, opened before its first pod has written; it is looked at often."""

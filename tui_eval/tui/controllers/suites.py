@@ -62,6 +62,8 @@ class SuiteController:
         core.state.of_root = self._selection == [str(core.state.root)]
         self.loader = Loader(core.state, core.tasks, self, chosen)
         self._beginning = FirstSuiteQuestion(core, places, self.load)
+        self.asks_when_read = True
+        """Whether it is asked at once what the suites may do; else only before something is run."""
         self._all_read = False
         self._unread = ""
         self._left_case = ""
@@ -128,10 +130,10 @@ class SuiteController:
             # The inspector's modules, so that the first case opened need not wait for them.
             self._core.tasks.thread(partial(self._places.screens.get_ready, "case"), name="imports")
             self._wanted, self._read_to = dict.fromkeys(loaded.wanted), loaded.generation
-            if self._kept is None:
-                self.ask_trust(loaded.wanted)
-            else:
+            if self._kept is not None:
                 self._when_listed(self._kept)
+            elif self.asks_when_read:
+                self.ask_trust(loaded.wanted)
         self._read(loaded)
 
     def tell_unread(self, words: str) -> None:
