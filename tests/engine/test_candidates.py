@@ -101,6 +101,7 @@ def test_a_selection_of_commas_alone_names_nothing() -> None:
     ("word", "names"),
     [
         ("tests", "ab"), ("evals/ns/tests", "a"), ("evals/ns/", "a"), ("./evals/ns", "a"), ("ns/", "a"), ("ns/tests", "a"),
+        ("./evals/ns/tests/f.hocon", "a"), ("tests/f.hocon", "a"), ("./tests/b.yaml", "b"), ("a/c.yaml", "c"),
         ("evals/", "ac"), ("sta/a", "c"), ("a", "a"), ("a/", "c"), ("evals/sta/c.yaml", "d"),
     ],
 )  # fmt: skip

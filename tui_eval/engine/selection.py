@@ -160,7 +160,7 @@ def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
     listed: list[str] = []
     wanted = [word for text in words for part in _split(text, cases) if (word := part.strip())]
     if words and not wanted:
-        names = _some(dict.fromkeys(case.name for case in cases))
+        names = _some(dict.fromkeys(called(cases, which_tests(cases))))
         raise SelectionError(f"--select names nothing; there are: {names}")
     for word in wanted:
         found = [case for case in cases if is_id(case, word)]
@@ -168,8 +168,8 @@ def _by_words(cases: Sequence[Case], words: Sequence[str]) -> list[Case]:
             found = [case for case in cases if word in PurePosixPath(case.suite).parts[:-1]]
         if not found:
             found = [case for case in cases if _is_called(case, word)]
-        if not found and (folders := PurePosixPath(word).parts):  # `evals/ns`, `ns/`
-            found = [case for case in cases if _is_beneath(case, folders)]
+        if not found and (path := PurePosixPath(word).parts):  # `evals/ns`, `ns/`, `./ns/a.yaml`
+            found = [case for case in cases if _is_at(case, path)]
         if not found:  # what lists call one without a name
             listed = listed or called(cases, which_tests(cases))
             found = [case for case, name in zip(cases, listed, strict=True) if name == word]
@@ -191,10 +191,10 @@ def _split(text: str, cases: Sequence[Case]) -> list[str]:
     return text.split(",")
 
 
-def _is_beneath(case: Case, folders: tuple[str, ...]) -> bool:
-    """Whether a case's file is in a folder of that path, from the root or from a folder on the way."""
-    above, count = PurePosixPath(case.suite).parts[:-1], len(folders)
-    return any(above[start : start + count] == folders for start in range(len(above) - count + 1))
+def _is_at(case: Case, path: tuple[str, ...]) -> bool:
+    """Whether a case's file is of that path, or in a folder that is, from the root or from a folder on the way."""
+    whole, count = PurePosixPath(case.suite).parts, len(path)
+    return any(whole[start : start + count] == path for start in range(len(whole) - count + 1))
 
 
 def is_id(case: Case | StoredCase, word: str) -> bool:
