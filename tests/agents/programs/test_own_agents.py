@@ -400,10 +400,16 @@ async def test_the_json_of_a_command_may_have_colours(tmp_path: Path) -> None:
     assert reply.text == "hi" and reply.metadata == {"escalated": True}
 
 
-async def test_a_dict_as_python_prints_it_is_no_words(tmp_path: Path) -> None:
+async def test_an_answer_that_is_written_otherwise_than_as_json_is_no_words(tmp_path: Path) -> None:
     out = "print({'reply': 'hi', 'escalated': True})"
     with pytest.raises(AgentError, match="answered with a dict as Python prints it, not JSON"):
         await talk(agent("command", tmp_path, command=script(tmp_path, out)), "x")
+    fenced = '```json\\n{"reply": "hi", "escalated": true}\\n```'
+    with pytest.raises(AgentError, match="answered with JSON in a fence"):
+        await talk(agent("command", tmp_path, command=script(tmp_path, f"print('{fenced}')")), "x")
+    quoted = '```json\\n{"reply": "hi"}\\n```'  # of which no fact is lost
+    it = agent("command", tmp_path, command=script(tmp_path, f"print('{quoted}')"))
+    assert (await talk(it, "x"))[1][0].text.startswith("```json")
     page = Planned(raw=b"{'reply': 'hi', 'escalated': True}", headers={"Content-Type": "text/html"})
     with JsonServer(page) as server, pytest.raises(AgentError, match="is a dict as Python prints it"):
         await talk(agent("http", url=server.url), "x")

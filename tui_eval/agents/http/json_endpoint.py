@@ -34,14 +34,13 @@ from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.http.json_reply import (
     MISSING,
-    PYTHONS,
     Paths,
     at_path,
     failure,
-    python_object,
     read_reply,
     spent_for,
     words_beside_json,
+    written_otherwise,
 )
 from tui_eval.agents.loose_json import broken_object, decode, encode, one_line, text_of
 from tui_eval.agents.programs.command import turn_body
@@ -394,7 +393,7 @@ class HttpSession(RememberingSession):
             return AgentError(what, answer=text, code=code, said=said, place=place_of(url))
 
         start = text.lstrip("\ufeff \t\r\n")
-        why = broken_object(text) or (PYTHONS if python_object(text) else "")
+        why = broken_object(text) or written_otherwise(text)
         if why or (is_json and (start[:1] in '{["' or _BINARY.search(text))):
             said = "says that it is JSON and is not" if is_json else f"is {why}"
             raise unlike(f"the answer of {url} {said}: {one_line(text)}", f"no JSON: {one_line(text)}")

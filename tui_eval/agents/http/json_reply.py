@@ -13,7 +13,7 @@ from typing import Any
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import fact_first
-from tui_eval.agents.loose_json import one_line, text_of
+from tui_eval.agents.loose_json import decode, one_line, text_of
 from tui_eval.events import Event, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
@@ -176,23 +176,27 @@ def words_beside_json(text: str) -> str | None:
     return None
 
 
-PYTHONS = "a dict as Python prints it, not JSON (json.dumps writes that)"
 _OF_PYTHON = 200_000
 """Characters that are read as Python."""
+_ALL_FENCED = re.compile(r"```(?:json)?[ \t]*\r?\n(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
 
 
-def python_object(text: str) -> bool:
-    """Whether a text is a whole answer with facts as Python prints a dict (`{'reply': …}`): as words its facts would count
-    as not reported."""
+def written_otherwise(text: str) -> str:
+    """How a text that is a whole answer with facts writes it, where that is not JSON alone: as Python prints a dict, or all
+    of it in a fence, as models like to. As words its facts would count as not reported. Empty for any other text."""
     text = text.strip()
-    if not text.startswith("{'") or len(text) > _OF_PYTHON:
-        return False
+    value, how = None, ""
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        value = ast.literal_eval(text)
-        return isinstance(value, dict) and not (
-            _PARTS.isdisjoint(value) or value.keys().isdisjoint(TEXT_KEYS)
-        )
-    return False
+        if text.startswith("{'") and len(text) <= _OF_PYTHON:
+            value, how = (
+                ast.literal_eval(text),
+                "a dict as Python prints it, not JSON (json.dumps writes that)",
+            )
+        elif found := _ALL_FENCED.fullmatch(text):
+            value, how = decode(found[1]), "JSON in a fence (```), not JSON alone"
+        if isinstance(value, dict) and not (_PARTS.isdisjoint(value) or value.keys().isdisjoint(TEXT_KEYS)):
+            return how
+    return ""
 
 
 def _beside_answer(

@@ -27,7 +27,7 @@ from tui_eval.agents.base import (
     SessionContext,
 )
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http.json_reply import PYTHONS, Paths, python_object, read_reply, words_beside_json
+from tui_eval.agents.http.json_reply import Paths, read_reply, words_beside_json, written_otherwise
 from tui_eval.agents.loose_json import broken_object, decode, encode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, provider_options
@@ -302,7 +302,7 @@ class CommandSession(RememberingSession):
         if stripped.startswith(("{", '"')) or stripped == "null":
             with suppress(ValueError):
                 return read_reply(decode(stripped), turn, Paths(), rows=request.schema is not None)
-        if why := broken_object(stripped) or (PYTHONS if python_object(stripped) else ""):
+        if why := broken_object(stripped) or written_otherwise(stripped):
             what = f"{name} answered with {why}: {one_line(stripped)}"
             raise AgentError(what, answer=text, code="unreadable", said=why, place=name)
         if (beside := words_beside_json(stripped)) is not None:
