@@ -233,6 +233,10 @@ def _settings(reading: Reading, root: dict[str, Any], case: Case) -> None:
     metadata = root.get("metadata")
     if isinstance(metadata, dict):
         case.request_metadata = metadata
+        for name, value in metadata.items():
+            if value is not None and not isinstance(value, str):
+                message = f"is {kind(value)}: its text is sent; neuro-san's own client refuses it over http"
+                reading.note(("metadata", name), message, "put it in quotes")
     elif metadata is not None:
         reading.error(("metadata",), f"must be a dictionary, not {kind(metadata)}")
     limit = root.get("timeout_in_seconds")
