@@ -333,8 +333,11 @@ COMPARE_KEYS: tuple[Key, ...] = (
 
 SIDES_KEYS: tuple[Key, ...] = (
     Key("sides.other", "tab,shift+tab", "one side alone, the other, both", "sides", "side"),
-    Key("sides.next", "right_curly_bracket,n", "next difference", "sides", "difference"),
-    Key("sides.previous", "left_curly_bracket,N", "previous difference", "sides", "previous"),
+    Key("sides.next", "right_curly_bracket", "next difference", "sides", "difference"),
+    Key("sides.previous", "left_curly_bracket", "previous difference", "sides", "previous"),
+    Key("sides.find", "slash", "find in both, or in their rows", "sides"),
+    Key("sides.find_next", "n", "next match; where nothing is looked for, difference", "sides"),
+    Key("sides.find_previous", "N", "the one before", "sides"),
     Key("sides.later", "greater_than_sign", "against a later attempt", "sides", "attempt"),
     Key("sides.earlier", "less_than_sign", "against an earlier attempt", "sides", "earlier"),
     Key("sides.only", "i", "only what differs, or everything", "sides", "only diff"),

@@ -135,3 +135,39 @@ def test_what_is_said_of_two_answers_speaks_of_both() -> None:
     view.names = BEFORE_AFTER
     assert [plain(line) for line in view.explain(1, 2)][1:] == ["before   20.0", "after    40.0"]
     assert "the one after has this row too many" in plain(view.explain(4, 0)[0])
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_both_transcripts_and_their_rows_are_searched(tmp_path: Path, size: tuple[int, int]) -> None:
+    root = project(tmp_path)
+    sides = sides_of(root, answered(1, EXPECTED), answered(2, doubled()))
+    async with running_app(root, size) as (app, pilot):
+        screen = SidesScreen(sides)
+        app.push_screen(screen)
+        await until(lambda: screen.is_mounted and screen.rows.view is not None, pilot)
+        await pilot.press("slash", *"40.0", "enter")
+        await sees(pilot, "2 of 5")
+        assert screen.rows.grid.cursor == 1
+        await pilot.press("n")
+        await sees(pilot, "4 of 5")
+        await pilot.press("d", "slash", *"REGION?")
+        await pilot.press("enter")
+        await sees(pilot, "not here: REGION?")  # a capital letter is meant
+        await pilot.press("slash", *"region?", "enter")
+        many = screen.pane.place[1]
+        await sees(pilot, f"1 of {many}")
+        here = screen.pane.cursor
+        line = screen.pane.row_line(here)
+        assert "region?" in plain(line) and any("hit-here" in span.style for span in line)
+        for number in (*range(2, many + 1), 1):
+            await pilot.press("n")
+            await sees(pilot, f"{number} of {many}")
+        assert screen.pane.cursor == here
+        await pilot.press("tab")  # laid out anew: what is looked for is marked there too
+        assert any(
+            "hit" in span.style for row in range(screen.pane.row_count) for span in screen.pane.row_line(row)
+        )
+        await pilot.press("slash", "escape")
+        assert not any(
+            "hit" in span.style for row in range(screen.pane.row_count) for span in screen.pane.row_line(row)
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -20,16 +21,19 @@ from tui_eval.tui.inspector.tab import InspectorTab
 from tui_eval.tui.keys import SIDES_KEYS, Key, bindings
 from tui_eval.tui.loaders.compare_loader import CompareChoice, Sides, load_sides, newest_right, with_new
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
 from tui_eval.tui.state.compare.compare_view import CompareNews, news_of, runs_now
 from tui_eval.tui.state.compare.sides_view import STACKED, SidePair, SideRow, as_text, joined, layout
 from tui_eval.tui.state.data.data_view import PairedRows
 from tui_eval.tui.state.text.formatting import duration
-from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
+from tui_eval.tui.state.text.lines import Line, Mark, Span, fit, marked, one_line, pattern, width_of
 from tui_eval.tui.terminal import pager
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
+from tui_eval.tui.widgets.lines_pane import Piece, places_in
+from tui_eval.tui.widgets.text_pane import SEARCHING
 
 WIDE = 100
 """Columns from which both sides fit."""
@@ -66,8 +70,11 @@ class SidesScreen(Place, inherit_bindings=False):
         self._old = {one.run_id for one in sides.choices}
         """Runs that had the case when this was opened: their attempts change no side by themselves."""
         self._news = CompareNews()
-        self._sought: tuple[tuple[str, int], ...] = ()
+        self._looked_for: tuple[tuple[str, int], ...] = ()
         """Attempts that were looked for since they had ended."""
+        self._sought = ""
+        self._start = 0
+        """The row under the cursor when it was asked what to find."""
 
     def compose(self) -> ComposeResult:
         """Names, both texts, keys."""
@@ -186,6 +193,9 @@ class SidesScreen(Place, inherit_bindings=False):
             "sides.other": self._other_way,
             "sides.next": partial(self._to_difference, 1),
             "sides.previous": partial(self._to_difference, -1),
+            "sides.find": self._ask,
+            "sides.find_next": partial(self._find_next, 1),
+            "sides.find_previous": partial(self._find_next, -1),
             "sides.later": partial(self._to_attempt, 1),
             "sides.earlier": partial(self._to_attempt, -1),
             "sides.only": self._toggle_only,
@@ -211,6 +221,46 @@ class SidesScreen(Place, inherit_bindings=False):
             self._say(self.rows.turn(step))
         elif not self.pane.step(step):
             self.services.notices.say("no further difference")
+
+    # -- `/ n N`
+
+    async def _ask(self) -> None:
+        """Ask what to find in both transcripts, or in the rows that are in front."""
+        if not self.prompts.open:
+            self._start = self.pane.cursor
+            where = "the rows" if self.has_class("-rows") else "both"
+            prompt = Prompt("/", self._sought, f"find in {where}; enter keeps, n and N go on")
+            await self.prompts.ask(prompt, self._left, self._typed)
+
+    def _typed(self, words: str) -> None:
+        if not self.has_class("-rows"):
+            self.pane.find(words, self._start)
+
+    def _left(self, words: str, kept: bool) -> None:
+        self._sought = words if kept else ""
+        if self.has_class("-rows"):
+            searching = self.rows.find(self._sought) == SEARCHING
+            self._say_place((0, 0) if searching else self.rows.find_next(0))
+        else:
+            self.pane.find(self._sought, self._start)
+            self._say_place(self.pane.place)
+
+    def _find_next(self, step: int) -> None:
+        """The next match, coming round; where nothing is looked for, the next difference."""
+        if not self._sought:
+            self._to_difference(step)
+        elif self.has_class("-rows"):
+            self._say_place(self.rows.find_next(step))
+        else:
+            self._say_place(self.pane.find_next(step))
+
+    def _say_place(self, place: tuple[int, int]) -> None:
+        number, count = place
+        if count:
+            self._say(f"{number:,} of {count:,}")
+        elif self._sought:
+            going_on = self.has_class("-rows") and self.rows.searching
+            self._say("searching…" if going_on else f"not here: {one_line(self._sought)}")
 
     def _toggle_only(self) -> None:
         """Only what differs."""
@@ -287,11 +337,11 @@ class SidesScreen(Place, inherit_bindings=False):
         self._news, before = news_of(runs, self.sides.case_id, known), self._news
         if bool(self._news.working) != bool(before.working):
             self._head()
-        if self._news.ended and self._news.ended != self._sought:
-            self._sought = self._news.ended
+        if self._news.ended and self._news.ended != self._looked_for:
+            self._looked_for = self._news.ended
             aim = self._aim
             seen = Sides(aim.case_id, aim.choices, aim.left, aim.right)
-            work = partial(with_new, self.services.state.root, seen, *{run for run, _ in self._sought})
+            work = partial(with_new, self.services.state.root, seen, *{run for run, _ in self._looked_for})
             run_in_thread(self.app, work, self._found, name="new sides", queue="new sides")
 
     def _found(self, sides: Sides) -> None:
@@ -348,6 +398,12 @@ class SideBySide(LinePane):
         self.only_differing = False
         self._rows: list[SideRow] = []
         self._made_for: tuple[Any, ...] = ()
+        self._words = ""
+        self._places: list[tuple[int, list[Piece]]] = []
+        """Where what is looked for stands: at the left (0) or right, from the top."""
+        self._place = -1
+        self._marks: dict[tuple[int, int], list[Mark]] = {}
+        """By row and side."""
 
     def set_pairs(self, pairs: Sequence[SidePair]) -> None:
         """Show other pairs, from the first that differs."""
@@ -384,6 +440,7 @@ class SideBySide(LinePane):
         here = self._rows[self.cursor].pair if self._made_for and self.cursor < len(self._rows) else -1
         self._made_for = made_for
         self._rows = layout(self.pairs, self.text_width, side=self.side, only_differing=self.only_differing)
+        self._look()
         self.set_row_count(max(len(self._rows), 1))
         at = next((i for i, row in enumerate(self._rows) if row.pair == here), None)
         if fresh:
@@ -400,9 +457,61 @@ class SideBySide(LinePane):
         if not self._rows:
             words = "Nothing differs." if self.pairs else "Reading both."
             return (Span(words, "muted"),)
+        shown = self._rows[row]
+        if self._marks:
+            left, right = (self._marks.get((row, side), ()) for side in (0, 1))
+            shown = shown._replace(left=marked(shown.left, left), right=marked(shown.right, right))
         if self.side is not None:
-            return fit(self._rows[row].left, self.text_width)
-        return joined(self._rows[row], self.text_width)
+            return fit(shown.left, self.text_width)
+        return joined(shown, self.text_width)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The place gone to last, from 1 (0: none), and how many there are."""
+        return self._place + 1, len(self._places)
+
+    def find(self, words: str, start: int) -> None:
+        """Mark a text wherever it stands, and go to the first place from the row `start` on; to that row where it stands
+        nowhere."""
+        self._words = words
+        self._look()
+        at = next((n for n, (_, pieces) in enumerate(self._places) if pieces[0][0] >= start), 0)
+        self._to_place(at if self._places else -1)
+        if not self._places:
+            self.move_to(start)
+
+    def find_next(self, step: int) -> tuple[int, int]:
+        """To the next (or previous) place from the cursor on, coming round; its number and how many there are."""
+        rows = [pieces[0][0] for _, pieces in self._places]
+        if rows:
+            here = self._place
+            if here < 0 or rows[here] != self.cursor:  # the cursor was moved since
+                here = bisect_right(rows, self.cursor) - 1 if step > 0 else bisect_left(rows, self.cursor)
+            self._to_place((here + step) % len(rows))
+        return self.place
+
+    def _look(self) -> None:
+        self._places, self._place, self._marks = [], -1, {}
+        if self._words:
+            sought = pattern(self._words)
+            sides = [[row.left for row in self._rows], [row.right for row in self._rows]]
+            found = [(side, pieces) for side in (0, 1) for pieces in places_in(sides[side], sought)]
+            self._places = sorted(found, key=lambda one: (one[1][0][0], one[0]))
+            self._mark()
+
+    def _to_place(self, place: int) -> None:
+        self._place = place
+        self._mark()
+        if place >= 0:
+            self.move_to(self._places[place][1][0][0])
+        self.repaint()
+
+    def _mark(self) -> None:
+        self._marks = {}
+        for number, (side, pieces) in enumerate(self._places):
+            for row, mark in pieces:
+                style = "hit-here" if number == self._place else "hit"
+                self._marks.setdefault((row, side), []).append(mark._replace(style=style))
 
     def step(self, step: int) -> bool:
         """To the next (or previous) entry that differs; False where there is none."""

@@ -24,6 +24,31 @@ KEY_COLUMN = 14
 """Cells of the column of keys, where each is shorter."""
 
 
+Piece = tuple[int, Mark]
+"""A row, and what of it is marked."""
+
+
+def places_in(rows: Sequence[Line], sought: re.Pattern[str]) -> list[list[Piece]]:
+    """Where a text stands in wrapped rows, so many places at most: pieces of rows, several where it goes on in the next."""
+    begins, texts, length = [], [], 0
+    for row in rows:
+        text = plain(row).rstrip()
+        begins.append(length - (len(text) - len(text.lstrip())))
+        texts.append(text.lstrip())
+        length += len(texts[-1]) + 1
+    places: list[list[Piece]] = []
+    for match in islice(sought.finditer(" ".join(texts)), MOST_HITS):
+        first = bisect_right(begins, match.start()) - 1
+        pieces: list[Piece] = []
+        for row in range(first, len(begins)):
+            if begins[row] >= match.end():
+                break
+            start, end = max(match.start() - begins[row], 0), match.end() - begins[row]
+            pieces.append((row, Mark(start, min(end, len(plain(rows[row]))), "hit")))
+        places.append(pieces)
+    return places
+
+
 class LinesPane(RowView):
     """Shows paragraphs `(style, text)`; text is wrapped to the width, at most 5,000 lines."""
 
@@ -44,8 +69,8 @@ class LinesPane(RowView):
         self._width = 0
         self._is_brief = False
         self._sought: re.Pattern[str] | None = None
-        self._places: list[list[tuple[int, Mark]]] = []
-        """Where what is looked for stands: pieces of rows, several where it goes on in the next row."""
+        self._places: list[list[Piece]] = []
+        """Where what is looked for stands."""
         self._place = -1
         self._marks: dict[int, list[Mark]] = {}
 
@@ -112,23 +137,8 @@ class LinesPane(RowView):
     def _look(self) -> None:
         """Find all places, in words too that go on in the next row."""
         self._places, self._place, self._marks = [], -1, {}
-        if self._sought is None:
-            return
-        begins, texts, length = [], [], 0
-        for row in self._rows:
-            text = plain(row).rstrip()
-            begins.append(length - (len(text) - len(text.lstrip())))
-            texts.append(text.lstrip())
-            length += len(texts[-1]) + 1
-        for match in islice(self._sought.finditer(" ".join(texts)), MOST_HITS):
-            first = bisect_right(begins, match.start()) - 1
-            pieces: list[tuple[int, Mark]] = []
-            for row in range(first, len(begins)):
-                if begins[row] >= match.end():
-                    break
-                start, end = max(match.start() - begins[row], 0), match.end() - begins[row]
-                pieces.append((row, Mark(start, min(end, len(plain(self._rows[row]))), "hit")))
-            self._places.append(pieces)
+        if self._sought is not None:
+            self._places = places_in(self._rows, self._sought)
 
     def _go(self, place: int, otherwise: int) -> None:
         self._place, self._marks = place, {}
