@@ -293,6 +293,11 @@ class Agent(ABC):
     """Whether an answer takes tokens and money now: of one that was recorded both were spent then."""
     told_case: bool = False
     """Whether it is told which case is asked (`SessionContext.case_id`): another case's kept answer is none of its own then."""
+
+    def is_told_case(self) -> bool:
+        """`told_case`, where that hangs on code which may be edited meanwhile."""
+        return self.told_case
+
     keeps_pace: bool = False
     """Whether it waits for its `pace` before each request; else the engine does, before each turn."""
 

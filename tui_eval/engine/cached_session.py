@@ -111,14 +111,14 @@ class Answers:
         return (self.replaces and not _replays(spec)) or self.of(spec)
 
     async def asked(
-        self, spec: AgentSpec, context: SessionContext, *, told_case: bool = False
+        self, spec: AgentSpec, context: SessionContext, *, told_case: Callable[[], bool] = lambda: False
     ) -> bytes | None:
-        """See `asked_of`. `told_case`: the agent is told which case it is."""
+        """See `asked_of`. `told_case`: whether the agent is told which case it is; it may read files."""
         if spec.type == "neuro-san" and names_network_file(
             context.network
         ):  # a part of the agent, for this case
             spec = msgspec.structs.replace(spec, options={**spec.options, "network": context.network})
-        marks = await in_thread(lambda: self._marks.agent_now(spec))
+        marks, told = await in_thread(lambda: (self._marks.agent_now(spec), told_case()))
         if speaks_for_the_user(spec) and (judge := self._judge) is not None:
             marks = marks | {
                 f"user's {name}": mark
@@ -129,7 +129,7 @@ class Answers:
         sent = {name: value for name, value in context.vars.items() if name in _OF_THE_RUN}
         if sent and any(name in repr(spec) for name in sent):  # its requests hold them
             marks = {**marks, **{name: str(value) for name, value in sent.items()}}
-        if told_case:
+        if told:
             marks = {**marks, "case": context.case_id}
         return asked_of(spec.type, marks, context)
 

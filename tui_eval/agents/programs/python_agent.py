@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Literal
 
 import msgspec
@@ -38,6 +38,7 @@ from tui_eval.agents.promptfoo.provider_response import (
 )
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, HandOff, Message, TextDelta, ToolCall, UsageReport
+from tui_eval.guard.once import parsed
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Reply, Usage
 from tui_eval.scripting.python.python_host import CallResult, Description, Lease, PythonHost, ScriptError
@@ -57,6 +58,42 @@ def _session_way(described: Description) -> SessionWay:
     return ""
 
 
+_MAKES_NAMES = (b"globals(", b"setattr(", b"exec(", b"import *")
+
+
+def takes_message_alone(text: bytes, function: str) -> bool:
+    """Whether a file's text shows that its function is given the message and no session (`_session_way`). Only of one that
+    is written plainly, once: a decorator, or whatever gives the name another meaning, may make anything of it."""
+    if any(word in text for word in _MAKES_NAMES):
+        return False
+    import ast  # imported late: of most agents nobody asks
+
+    try:
+        tree = parsed(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    written = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found = [node for node in written if node.name == function]
+    if len(found) != 1 or found[0].decorator_list:
+        return False
+    for node in ast.walk(tree):
+        if node is not found[0] and function in (
+            getattr(node, "name", None), getattr(node, "asname", None),
+            node.id if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else None,
+            *(node.names if isinstance(node, ast.Global) else ()),
+        ):  # fmt: skip
+            return False
+    taken = found[0].args
+    placed = [*taken.posonlyargs, *taken.args]
+    own = placed[len(placed) - len(taken.defaults) :]
+    return (
+        bool(placed)
+        and taken.vararg is taken.kwarg is None
+        and all(one.arg != "session" for one in (*placed[1:], *taken.kwonlyargs))
+        and all(one in own for one in placed[1:2])
+    )
+
+
 class PythonAgent(Agent):
     """One function. With `promptfoo: true` it is a promptfoo provider's `call_api`."""
 
@@ -73,6 +110,7 @@ class PythonAgent(Agent):
         self.file, self.function = options.file_function(given, "function")
         self.promptfoo = options.flag("promptfoo")
         self.told_case = not self.promptfoo
+        self._alone: tuple[tuple[int, int], bool] | None = None
         self.fresh = options.flag("fresh")
         self.options = provider_options(spec, services.root)
         self.host = PythonHost(services.root, services.script_memory)
@@ -84,6 +122,18 @@ class PythonAgent(Agent):
         return msgspec.structs.replace(
             cls.capabilities, calls_in_metadata=own, guardrails=own, finish_reason=own
         )
+
+    def is_told_case(self) -> bool:
+        """Not where it is seen to take the message alone."""
+        if not self.told_case:
+            return False
+        with suppress(OSError):
+            status = self.file.stat()
+            stamp = status.st_mtime_ns, status.st_size
+            if self._alone is None or self._alone[0] != stamp:
+                self._alone = stamp, takes_message_alone(self.file.read_bytes(), self.function)
+            return not self._alone[1]
+        return True
 
     @property
     def shown(self) -> str:

@@ -50,9 +50,13 @@ class RelayAgent(Agent):
                 "and this one as the test's `provider`"
             )
         self.target = services.agent(msgspec.convert(target, AgentSpec))
-        self.spends, self.told_case = self.target.spends, self.target.told_case
+        self.spends = self.target.spends
         by_metadata = self.target.capabilities.calls_in_metadata
         self.capabilities = msgspec.structs.replace(self.capabilities, calls_in_metadata=by_metadata)
+
+    def is_told_case(self) -> bool:
+        """As the target is."""
+        return self.target.is_told_case()
 
     @property
     def preparing(self) -> str:

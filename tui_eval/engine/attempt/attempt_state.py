@@ -282,7 +282,7 @@ class Running:
         )
 
     async def _open(self, agent: Agent, spec: AgentSpec, context: SessionContext) -> Session:
-        answers, told = self.environment.answers, agent.told_case
+        answers, told = self.environment.answers, agent.is_told_case
         asked = None
         if answers is not None and self._from_cache(spec):
             asked = await answers.asked(spec, context, told_case=told)
