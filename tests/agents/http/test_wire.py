@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import socket
 import ssl
 import subprocess
@@ -443,6 +444,24 @@ async def test_an_answer_whose_headers_cannot_be_read_is_not_asked_for_again(
             assert said and said in str(failed)
         await client.close()
     assert len(asked) == 1  # it was answered, and so it was paid for
+
+
+@pytest.mark.parametrize("framing", [{"Content-Length": "3"}, {"transfer-encoding": "chunked"}])
+@pytest.mark.parametrize("kind", ["http", "openai"])
+async def test_headers_that_say_where_a_request_ends_are_not_the_agents(
+    kind: str, framing: dict[str, str]
+) -> None:
+    """As they are copied from a browser or from curl: the server was asked three bytes, or waited for more."""
+    with JsonServer(
+        Planned(body={"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]})
+    ) as server:
+        own = {"url": server.url} if kind == "http" else {"base_url": server.url, "model": "m"}
+        path = {"reply": "choices[0].message.content"} if kind == "http" else {}
+        it = agent(kind, headers={"X-Team": "evals", **framing}, **own, **path)
+        _, replies = await talk(it, "hi")
+        await it.close()
+    assert replies[0].text == "hi" and server.requests[0].headers["x-team"] == "evals"
+    assert "hi" in json.dumps(server.requests[0].body)
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])

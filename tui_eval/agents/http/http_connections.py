@@ -259,6 +259,18 @@ MOST_INTERIM = 32
 _HEADERS = {"Accept": "*/*", "User-Agent": f"tui-eval/{__version__}", "Accept-Encoding": "identity"}
 
 
+FRAMING = frozenset({"content-length", "transfer-encoding"})
+"""Headers that say where a request ends, which nobody knows before it is sent: copied from another request they cut the
+body off, and its rest is taken for the next request."""
+
+
+def unframed(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers without such."""
+    if FRAMING.isdisjoint(map(str.lower, headers)):
+        return headers
+    return {name: value for name, value in headers.items() if name.lower() not in FRAMING}
+
+
 def without(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
     """The headers that are not among the others, which take their place however they are written."""
     taken = {name.lower() for name in others}
@@ -303,7 +315,7 @@ class Connections:
         context: ssl.SSLContext | None = None,
         server_name: str | None = None,
     ) -> None:
-        given = headers or {}
+        given = unframed(headers or {})
         self.headers = {**without(_HEADERS, given), **given}
         self._headers_with_body = typed(self.headers)
         self.retries = RETRIES if retries is None else retries
@@ -323,6 +335,7 @@ class Connections:
         """Those of a request: the agent's, in place of which its `own` stand; a body is JSON unless they say otherwise."""
         if not own:
             return self._headers_with_body if has_body else self.headers
+        own = unframed(own)
         sent = {**without(self.headers, own), **own}
         return typed(sent) if has_body else sent
 

@@ -28,7 +28,7 @@ from tui_eval.agents.base import (
 )
 from tui_eval.agents.entry_options import Options, below
 from tui_eval.agents.http.http_call import KEPT, HttpClient
-from tui_eval.agents.http.http_connections import place_of
+from tui_eval.agents.http.http_connections import FRAMING, place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.neuro_san.neuro_san_library import Library, LibraryConversation, interpreter
 from tui_eval.agents.neuro_san.neuro_san_stream import NeuroSanStream
@@ -188,7 +188,6 @@ def _told(event: Exchanged, body: dict[str, Any], kept: list[str]) -> Exchanged:
 
 KNOWN = frozenset({"url", "headers", "network", "agent", "python", "manifest", "tool_path"})
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_FRAMING = frozenset({"content-length", "transfer-encoding"})
 THINKING = "AGENT_TEST_THINKING_BASIS"
 """The variable with which people ask neuro-san's driver for every message; where it is set, MAXIMAL is
 the filter of an interaction that names none, and the verdict rests on all that it carries."""
@@ -282,7 +281,7 @@ class NeuroSanAgent(Agent):
             if not _HEADER.fullmatch(name):
                 said = f"metadata {one_line(name, 60)!r} is no name of a header, which a server gets it as"
                 raise AgentError(said, code="bad-setting", said=said)
-            if name.lower() in _FRAMING:
+            if name.lower() in FRAMING:
                 said = f"metadata {name!r}: this header says where a request ends, and is not the case's"
                 raise AgentError(said, code="bad-setting", said=said)
 
