@@ -149,8 +149,9 @@ def place(spec: AgentSpec, key: str) -> str:
 
 
 def below(base: str, path: str) -> str:
-    """The address of `path` below a base, whose query (a version of the API, a gateway's key) stays at its end."""
-    base, mark, query = base.partition("?")
+    """The address of `path` below a base, whose query (a version of the API, a gateway's key) stays at its end. What
+    is behind a `#` is sent to nobody."""
+    base, mark, query = base.partition("#")[0].partition("?")
     return f"{base.rstrip('/')}/{path}{mark}{query}"
 
 

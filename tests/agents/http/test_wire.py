@@ -531,7 +531,7 @@ async def test_the_query_of_an_address_stays_behind_its_path(kind: str, key: str
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/gw/?key=k"
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/gw/?key=k#top"
         more = {"token": "t" * 9} if kind == "nao" else {}
         it = agent(kind, model="a:b", retries=0, **{key: url}, **more)
         with pytest.raises(AgentError, match="404"):
