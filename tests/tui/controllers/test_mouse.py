@@ -15,6 +15,7 @@ from tests.support.terminal import Terminal
 from tests.tui.terminal.test_pty import START
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.settings import read_settings
+from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
 
 TAKEN, LEFT_ALONE = b"\x1b[?1000h", b"\x1b[?1000l"
@@ -43,6 +44,26 @@ async def test_a_click_selects_and_a_second_opens(tmp_path: Path) -> None:
         y = line_of(app, "support.yaml")
         await pilot.click(offset=(10, y), times=2)
         await until(lambda: "greets by name" not in screen_text(app), pilot)
+
+
+async def test_a_click_on_a_key_of_the_last_line_presses_it(tmp_path: Path) -> None:
+    async with running_app(project(tmp_path), (80, 24)) as (app, pilot):
+        await until(lambda: "greets by name" in screen_text(app), pilot)
+        suites = app.screen
+
+        async def click(words: str) -> None:
+            line = screen_text(app).splitlines()[-1]
+            await pilot.click(KeyHints, offset=(line.index(words), 0))
+
+        for words in ("? help", "help  "):  # the key, or what it does
+            await click(words)
+            await until(lambda: app.screen is not suites, pilot)
+            await click("back")
+            await until(lambda: app.screen is suites, pilot)
+        await click("  r run")  # between two keys
+        await click("filter")
+        await until(lambda: "filter" in screen_text(app).splitlines()[-1], pilot)
+        assert app.screen is suites and app.screen.prompts.open
 
 
 @pytest.mark.real

@@ -173,6 +173,27 @@ class KeyHints(RowView, can_focus=False):
             keys.remove(next((key for key in reversed(keys) if key.id != "help"), keys[-1]))
         return keys, gap
 
+    def on_click(self, event: events.Click) -> None:
+        """A key that is clicked is pressed."""
+        place = event.get_content_offset(self)
+        key = self.key_at(place.x) if place is not None else None
+        if key is not None:
+            event.stop()
+            self.app.simulate_key(key.pressed.split(",")[0])
+
+    def key_at(self, x: int) -> Key | None:
+        """The key that stands in a column."""
+        if self._said or self.screen is not self.app.screen:
+            return None
+        keys, gap = self._fitting(self._room())
+        left = 0
+        for key in keys:
+            right = left + cell_len(key.shown) + 1 + cell_len(key.label)
+            if left <= x < right:
+                return key
+            left = right + gap
+        return None
+
 
 class CopyBar(KeyHints):
     """Shows keys like any foot; while it asks it takes one key, and any that names nothing ends it.
@@ -210,6 +231,10 @@ class CopyBar(KeyHints):
         if event.character is not None and event.character in self._choices:
             self.post_message(self.Chosen(event.character, self._answer))
         self.cancel()
+
+    def key_at(self, x: int) -> Key | None:
+        """None of the place while it asks."""
+        return None if self.asking else super().key_at(x)
 
     def cancel(self) -> None:
         """Show the keys again."""
