@@ -55,3 +55,22 @@ async def test_keys_move_in_the_grid_again_when_it_has_been_filtered(tmp_path: P
         await until(lambda: app.focused is table and len(table.rows) == 2, pilot)
         await pilot.press("g", "j")
         await until(lambda: table.cursor == 1, pilot)
+
+
+async def test_words_that_no_row_has_are_said_when_they_are_kept(tmp_path: Path) -> None:
+    """The prompt closed, and nothing else happened; what was kept and is there is silent."""
+    root = project(tmp_path)
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        for opened, words in (("", "no such case"), ("M", "no such test")):
+            await until(lambda: len(app.places.suites.shown_entries()) == 3, pilot)
+            if opened:
+                await grid_of(app, pilot)
+            for typed, said in (("calms", False), (words, True)):
+                await pilot.press("slash")
+                await until(lambda: isinstance(app.focused, Input), pilot)
+                app.focused.value = ""
+                await pilot.press(*typed, "enter")
+                await until(lambda: not isinstance(app.focused, Input), pilot)
+                await pilot.pause()
+                lines = [text for _, _, text in app.services.notices.lines]
+                assert (f"not found: {typed}" in lines) is said

@@ -80,8 +80,8 @@ class ListFinder:
             self.found = ""
             cases.find("", 1)
             cases.move_to(self._before[1])
-        elif self.found and not cases.find(self.found, 1, start=cases.cursor):
-            self._find_folded()
+        elif self.found and not cases.find(self.found, 1, start=cases.cursor) and not self._find_folded():
+            self._services.notices.say(f"not found: {self.found}")
 
     def _find_folded(self) -> bool:
         """Go to the first case whose line is folded away and that holds the words."""
@@ -251,3 +251,5 @@ class RowFinder:
         self.found = text if kept else ""
         if not kept:
             self._table.move_to(self._start)
+        elif self.found and not self._find(self._table.cursor, 1):
+            self._notices.say(f"not found: {self.found}")
