@@ -88,6 +88,22 @@ def test_an_entry_that_no_case_could_be_asked_with_is_an_error(
     assert told.code == 4 and f"tui_eval.yaml:2: agents.helper.{said}" in told.out, told
 
 
+def test_a_misspelt_name_in_what_an_endpoint_is_sent_is_an_error(cli: Cli, project: Path) -> None:
+    agent = (
+        "{type: http, url: 'http://127.0.0.1:9/', body: {m: '{{promt}}', s: '{{sesion_id | default(1)}}'}}"
+    )
+    (project / "tui_eval.yaml").write_text(f"agents:\n  helper: {agent}\nproviders: {{x: helper}}\n", "utf-8")
+    told = cli("check", ".")
+    said = "tui_eval.yaml:2: agents.helper: {{promt}}: there is no promt; is {{prompt}} meant?; suite.yaml:3 needs it"
+    assert told.code == 4 and said in told.out and "sesion" not in told.out
+    (project / "suite.yaml").unlink()
+    tests = "tests: [{vars: {promt: hi}, assert: [{type: contains, value: hi}]}]"
+    (project / "promptfooconfig.yaml").write_text(
+        f"prompts: ['{{{{promt}}}}']\nproviders: [x]\n{tests}\n", "utf-8"
+    )
+    assert cli("check", "promptfooconfig.yaml").code == 0, "here it is a variable"
+
+
 @pytest.mark.parametrize("run", ["'2020'", "runs/gone"])
 def test_a_run_to_replay_that_is_not_here_is_noted(cli: Cli, project: Path, run: str) -> None:
     """A checkout has no runs, so that it is no error; `check` said nothing, and each case was one."""

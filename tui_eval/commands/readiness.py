@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from tui_eval.agents import AgentError, Services, agent_class, create
+from tui_eval.agents import Agent, AgentError, Services, agent_class, create
 from tui_eval.config import project as configuration
 from tui_eval.config.config_schema import AGENT_OPTIONS
 from tui_eval.config.project import AgentSpec, Config, ConfigError, DatabaseSpec, VariableNotSet
@@ -55,6 +55,7 @@ def not_ready(loaded: Sequence[Suite], config: Config, trust: Trust) -> list[Pro
 def _agents(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Problem]:
     why: dict[_Fault, list[Case]] = {}
     known: dict[int, _Fault | None] = {}
+    made: dict[int, Agent | None] = {}
     for job in jobs:
         if job.case.provider_output not in (None, ""):
             continue  # its answer is recorded: nobody is asked
@@ -65,7 +66,7 @@ def _agents(jobs: Sequence[Job], config: Config, trust: Trust) -> Iterator[Probl
         else:
             if id(job.spec) not in known:
                 known[id(job.spec)] = _fault(job.spec, config, trust)
-            fault = known[id(job.spec)]
+            fault = known[id(job.spec)] or _misnamed(job, made, config, trust)
         if fault is not None:
             why.setdefault(fault, []).append(job.case)
     for fault, waiting in why.items():
@@ -173,6 +174,26 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
     keyed = filled.options.get("api_key") or headers & {"authorization", "x-api-key"}
     if usual and not keyed and (not address or is_own_host(spec.type, str(address))):
         return fault("there is no key of its provider", f"set {usual}", "")
+    return None
+
+
+def _misnamed(job: Job, made: dict[int, Agent | None], config: Config, trust: Trust) -> _Fault | None:
+    """A name in what an `http` agent sends that is a slip, with the variables that the case has."""
+    spec = job.spec
+    if spec is None or spec.type != "http" or not (entry := _entry_of(spec, config)):
+        return None
+    from tui_eval.agents.http.json_endpoint import HttpAgent
+
+    if id(spec) not in made:
+        try:
+            made[id(spec)] = create(configuration.fill(spec, trust), Services(root=config.root, trust=trust))
+        except (NeedsTrust, ConfigError, AgentError):
+            made[id(spec)] = None  # said of the entry
+    agent = made[id(spec)]
+    for name, meant in agent.slips(job.case.vars).items() if isinstance(agent, HttpAgent) else ():
+        return _Fault(
+            f"{{{{{name}}}}}: there is no {name}", f"is {{{{{meant}}}}} meant?", True, entry, spec.line
+        )
     return None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import quote
@@ -277,6 +277,11 @@ class HttpAgent(Agent):
             finish_reason=False,
         )
 
+    def slips(self, known: Collection[str]) -> dict[str, str]:
+        """Names that are filled in, are none of these values, and look like slips for one that there always is."""
+        missing = sorted(self.named.difference(known, self.may_lack, _ALWAYS))
+        return {name: close for name in missing if (close := close_to(name, _ALWAYS))}
+
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation; its id goes out with each turn."""
         return HttpSession(self, context)
@@ -514,11 +519,7 @@ class HttpSession(RememberingSession):
         agent = self.agent
         if not (missing := sorted(agent.named - values.keys())):
             return
-        slips = {
-            name: close
-            for name in missing
-            if name not in agent.may_lack and (close := close_to(name, _ALWAYS))
-        }
+        slips = agent.slips(values)
         if slips or (agent.asks_by_names and agent.named.isdisjoint(values)):
             name, meant = next(iter(slips.items()), (missing[0], ""))
             what = f"is {{{{{meant}}}}} meant?" if meant else "{{prompt}} is what is asked"
