@@ -81,7 +81,9 @@ class AskScreen(ModalScreen[str | None]):
         with Vertical():
             yield Static(self._asked, classes="question")
             if self._details or self._renewed is not None:
-                yield Static(self._said, classes="details")
+                details = Static(self._said, classes="details")
+                details.display = bool(self._details)
+                yield details
             if self._items:
                 yield Static("", markup=False, classes="items")
             yield Static("", markup=False, classes="gap")
@@ -107,6 +109,7 @@ class AskScreen(ModalScreen[str | None]):
         self._question, self._answers, self._details = now
         for name, text in (("question", self._asked), ("details", self._said), ("answers", self._offered)):
             self.query_one(f".{name}", Static).update(text)
+        self.query_one(".details").display = bool(self._details)
         self.on_resize()
 
     @property
