@@ -451,6 +451,25 @@ async def test_prompt_functions_are_called_for_each_attempt(make: Make, tmp_path
     assert found[4] == ("P ac", {})
 
 
+async def test_a_prompt_function_is_told_the_columns_provider_and_its_label_is_a_text(
+    make: Make, tmp_path: Path
+) -> None:
+    """`provider["label"]` was None where it has none, on which most functions fail, and a test's own was told."""
+    suite = make(
+        "providers: [echo, {id: echo, label: L}]\nprompts: ['file://p.py:text']\n"
+        "tests: [{vars: {q: a}}, {vars: {q: b}, provider: {id: 'exec:cat', label: T}}]",
+        p__py="def text(context):\n    own = context['provider']\n    return own['id'] + '/' + own['label'].upper()\n",
+    )
+    host = PythonHost(tmp_path)
+    try:
+        found = [
+            (await render_case(case, tmp_path, tmp_path, Trust(True), host)).prompt for case in suite.cases
+        ]
+    finally:
+        host.close()
+    assert found == ["echo/", "echo/L"] * 2
+
+
 async def test_a_command_that_makes_a_prompt_without_end_is_ended(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.formats.format import RenderedCase, Scene
-from tui_eval.formats.promptfoo.promptfoo_words import beside
+from tui_eval.formats.promptfoo.promptfoo_words import beside, mapping
 from tui_eval.formats.promptfoo.read.variables import (
     FUNCTION_TIME,
     RenderError,
@@ -177,7 +177,7 @@ async def render_case(
         given: dict[str, Any] = {**(more_vars or {}), **case.vars}
         if any(kind_of(value) == "code" for value in given.values()):
             raw = case.turns[0].text if case.turns else ""
-            entry = case.provider if isinstance(case.provider, dict) else {"id": case.agent}
+            entry = _columns_provider(case)
             given = await with_code(given, raw or "", entry, suite_base, root, trust, python, host)
         # The suite's filters wait for their process, which must not stop everybody else.
         where = asyncio.to_thread if own else _here
@@ -310,6 +310,13 @@ class PromptFunction:
     base: Path = Path()
 
 
+def _columns_provider(case: Case) -> dict[str, Any]:
+    """The provider that code is told which makes a prompt or a variable: the column's, also where the test has one of its
+    own. A label is always a text."""
+    entry = mapping(beside(case, "columnProvider") or case.provider)
+    return {"id": case.agent, **entry, "label": entry.get("label") or ""}
+
+
 def function_of(
     case: Case,
     made: dict[str, Any],
@@ -323,8 +330,8 @@ def function_of(
     Raises:
         NeedsTrust: the folder is not trusted.
     """
-    entry = case.provider if isinstance(case.provider, dict) else {}
-    provider = {"id": entry.get("id", case.agent), "label": entry.get("label")}
+    entry = _columns_provider(case)
+    provider = {"id": entry["id"], "label": entry["label"]}
     context = {"vars": js.handed(vars), "provider": provider, "config": beside(case, "promptConfig") or {}}
     command = made.get("command")
     if isinstance(command, str):
