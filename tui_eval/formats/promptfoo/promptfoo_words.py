@@ -54,6 +54,11 @@ def test_of(case: Case) -> dict[str, Any]:
 test_of.__test__ = False  # type: ignore[attr-defined]
 
 
+def told_test(case: Case) -> dict[str, Any]:
+    """The test as code is told it: it has `options` and `metadata` also where its file has none."""
+    return {"options": {}, "metadata": {}, **test_of(case)}
+
+
 def assertions_of(flat: Iterable[Assertion]) -> list[dict[str, Any]]:
     """A flat list of assertions with the members of sets under their set's `assert`."""
     result: list[dict[str, Any]] = []

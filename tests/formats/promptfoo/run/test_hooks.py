@@ -138,6 +138,27 @@ async def test_a_hook_without_a_function_s_name_is_what_its_file_exports(
     assert case.vars == {"q": "a", "from": "beforeEach"}
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("h.py", "def beforeEach(context, info):\n    context['test']['metadata']['m'] = len(context['test']['options'])\n    return context\n"),
+        pytest.param(
+            "h.js",
+            "module.exports = {beforeEach: ({test}) => { test.metadata.m = Object.keys(test.options).length; }};\n",
+            marks=node_needed,
+        ),
+    ],
+)  # fmt: skip
+async def test_a_hook_finds_options_and_metadata_of_a_test_that_has_none(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost], name: str, code: str
+) -> None:
+    """As in promptfoo 0.121.20; every such case was an error."""
+    suite = make(CONFIG % f"'file://{name}:beforeEach'", trusted=True, **{name.replace(".", "__"): code})
+    hooks = hooks_of(suite, tmp_path, hosts)
+    found = [(await hooks.before_each(case)).metadata for case in suite.cases[1:3]]
+    assert found == [{"k": "v", "m": 1}, {"m": 0}]
+
+
 @pytest.mark.parametrize("hook", ["beforeAll", "beforeEach"])
 async def test_what_a_hook_may_not_return(
     make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost], hook: str

@@ -1158,6 +1158,29 @@ async def test_a_script_can_ask_the_provider_for_its_id(tmp_path: Path, more: st
     assert {one.message for one in attempts} == {"passed"}
 
 
+async def test_a_script_finds_what_every_test_and_provider_has_in_promptfoo(tmp_path: Path) -> None:
+    """A test without metadata, options or a provider's label was a KeyError, and a test's own provider was told."""
+    attempts, _ = await run(
+        suite(
+            tmp_path,
+            """
+            prompts: ['{{q}}']
+            providers: [echo]
+            defaultTest:
+              assert:
+                - {type: javascript, value: 'context.test.metadata.x === undefined && context.test.options.x === undefined'}
+                - {type: javascript, value: 'context.provider.label === "" && context.provider.id() === "echo"'}
+                - {type: python, value: 'context["test"]["metadata"].get("x") is context["test"]["options"].get("x")'}
+                - {type: python, value: 'context["provider"]["label"] == ""'}
+            tests:
+              - vars: {q: a}
+              - {vars: {q: b}, provider: {id: 'exec:echo', label: T}}
+            """,
+        )
+    )
+    assert [one.message for one in attempts] == ["passed"] * 2
+
+
 @pytest.mark.parametrize("first", [False, True])
 async def test_a_row_with_a_provider_of_its_own_opens_no_column_beside_that_of_a_model(
     tmp_path: Path, first: bool

@@ -143,7 +143,9 @@ def context_of(evidence: JudgeInput, config: Any = None) -> dict[str, Any]:
     context: dict[str, Any] = {
         "prompt": evidence.prompt_sent,
         "vars": js.handed(evidence.vars),
-        "test": evidence.test if evidence.test is not None else promptfoo_words.test_of(case),
+        "test": {"options": {}, "metadata": {}, **evidence.test}
+        if evidence.test is not None
+        else promptfoo_words.told_test(case),
         "logProbs": reply.log_probs if reply else None,
         "provider": _provider_of(case),
         "providerResponse": {key: value for key, value in response.items() if value is not None},
@@ -172,10 +174,11 @@ def _of_echo(case: Case) -> bool:
 
 
 def _provider_of(case: Case) -> dict[str, Any] | None:
-    """`context.provider`. JavaScript gets its `id` as the function that promptfoo's providers have."""
-    entry = case.provider if isinstance(case.provider, dict) else {}
-    found = {"id": entry.get("id") or case.agent, "label": entry.get("label")}
-    return {key: value for key, value in found.items() if value is not None} or None
+    """`context.provider`: the column's, also where the test has one of its own. JavaScript gets its `id` as the function
+    that promptfoo's providers have."""
+    entry = promptfoo_words.mapping(promptfoo_words.beside(case, "columnProvider") or case.provider)
+    name = entry.get("id") or case.agent
+    return {"id": name, "label": entry.get("label") or ""} if name else None
 
 
 def _output_of(reply: Reply, evidence: JudgeInput) -> Any:

@@ -11,7 +11,13 @@ import msgspec
 from tui_eval.case_names import matrix_name
 from tui_eval.config.project import Config, masker
 from tui_eval.formats.format import HookError, HookScene
-from tui_eval.formats.promptfoo.promptfoo_words import kept_beside, mapping, own_options, test_of
+from tui_eval.formats.promptfoo.promptfoo_words import (
+    kept_beside,
+    mapping,
+    own_options,
+    test_of,
+    told_test,
+)
 from tui_eval.formats.promptfoo.read.matrix_cases import TooMany, combinations, transformed
 from tui_eval.formats.promptfoo.read.scenarios import read as read_scenarios
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading, no_line
@@ -363,7 +369,7 @@ def with_test(case: Case, test: Any, config: Config, trust: Trust, compat: Compa
 
     Its id stays. What cannot be made sense of is among its problems.
     """
-    if test == test_of(case):
+    if test in (told_test(case), test_of(case)):
         return case
     reading = SuiteReading(case.suite, config, trust, compat)
     read = TestReader(reading, case.suite, no_line).test(test, (), needs_some=False)

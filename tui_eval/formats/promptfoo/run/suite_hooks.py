@@ -21,7 +21,7 @@ from tui_eval.formats.promptfoo.promptfoo_words import (
     components_of,
     kept_beside,
     mapping,
-    test_of,
+    told_test,
     without_none,
 )
 from tui_eval.formats.promptfoo.read.promptfoo_config import HOOK
@@ -114,7 +114,7 @@ class ExtensionHooks:
         Raises:
             HookError, NeedsTrust: as `before_all`.
         """
-        changed = await self._run("beforeEach", {"test": test_of(case)})
+        changed = await self._run("beforeEach", {"test": told_test(case)})
         return with_test(case, changed["test"], self._config, self._trust, self._compat)
 
     async def after_each(self, case: Case, attempt: Attempt) -> None:
@@ -125,7 +125,7 @@ class ExtensionHooks:
         """
         row = row_of(case, attempt)
         self._rows.append(row)
-        changed = (await self._run("afterEach", {"test": test_of(case), "result": dict(row)}))["result"]
+        changed = (await self._run("afterEach", {"test": told_test(case), "result": dict(row)}))["result"]
         scores, metadata = mapping(changed.get("namedScores")), mapping(changed.get("metadata"))
         added = {str(name): float(score) for name, score in scores.items() if figures.is_finite(score)}
         attempt.named_scores = {**attempt.named_scores, **added}
@@ -250,7 +250,7 @@ def row_of(case: Case, attempt: Attempt) -> dict[str, Any]:
         "promptId": "",
         "promptIdx": max(case.column_number - 1, 0),
         "testIdx": max(case.test_number - 1, 0),
-        "testCase": test_of(case),
+        "testCase": told_test(case),
         "provider": {
             "id": entry.get("id") or attempt.agent,
             "label": entry.get("label") or case.column or attempt.agent,
