@@ -62,6 +62,8 @@ def some(change: pl.Expr, column: str, rest: pl.Expr | None = None) -> pl.Expr:
 hour, day = pl.duration(hours=1), pl.duration(days=1)
 
 FOUND: dict[str, tuple[pl.DataFrame, str, str]] = {
+    "added up": (SHOP.with_columns(c.price.cum_sum()), "running", "price a running total in 59 of 59"),
+    "one value": (SHOP.with_columns(price=pl.lit(7.25)), "one_value", "price one value for all rows (7.25) in "),
     "factor": (SHOP.with_columns(c.price * 10), "factor", "price ×10 in 60 of 60 rows that differ"),
     "a factor of no round figure": (SHOP.with_columns(c.price * 0.8372), "factor", "price ×0.8372 in 60 of 60"),
     "a factor, rounded afterwards": (SHOP.with_columns((c.price * 1.2).round(2)), "factor", "price ×1.2 in 60 of 60"),
@@ -368,7 +370,7 @@ def test_what_is_known_of_the_query_is_known_to_every_finding() -> None:
     assert str(diagnosis_of(difference).findings[0]).endswith("rows that differ")
 
 
-OWN_TESTS = {
+OWN_TESTS = {"opposite", 
     "zone_named", "time_text", "lost_digits", "significant", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
     "rounded_down", "not_rounded", "not_cut",
 }  # fmt: skip
@@ -396,6 +398,9 @@ PHRASES = {
     "multiplied": "×2 …: the same rows counted several times",
     "offset": "2.5 too low",
     "sign": "with the other sign",
+    "opposite": "the opposite",
+    "one_value": "one value for all rows (60.55, the sum of all)",
+    "running": "a running total",
     "rounded": "rounded to 1 decimal",
     "not_rounded": "not rounded to 2 decimals",
     "truncated": "cut off, not rounded, to whole numbers",
@@ -466,8 +471,12 @@ ODD: dict[str, dict[str, Any]] = {
     "unit": {"unit": "%"},
     "granularity": {"unit": "month"},
     "no_limit": {"rows": 5},
+    "one_value": {"value": "60.55", "sum": True},
+    "running": {"added": True, "by": ""},
 }
 COLUMNS = {
+    "opposite": ("active",),
+    "one_value": ("total",),
     "fan_out": ("order_id",),
     "factor": ("amount",),
     "one_column": ("amount",),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,20 @@ import polars as pl
 
 from tui_eval.frames.alignment import sorted_alike, turned_around
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.diagnosis.changes import ValueChange
+from tui_eval.frames.diagnosis.changes import ValueChange, one_value, opposite, running_total, shortest
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.granularity import floats, granularity
-from tui_eval.frames.diagnosis.number_changes import counted_nobody, large_changes, number_changes
+from tui_eval.frames.diagnosis.number_changes import (
+    FIRST,
+    HELD,
+    as_floats,
+    counted_nobody,
+    large,
+    large_changes,
+    number_changes,
+    whole_cells,
+)
 from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, renamed
 from tui_eval.frames.diagnosis.row_sets import moved_key, row_findings
 from tui_eval.frames.diagnosis.text_changes import (
@@ -41,7 +49,7 @@ from tui_eval.frames.diagnosis.time_changes import (
 from tui_eval.frames.difference import Difference, align, know_queries
 from tui_eval.frames.pairing import canonical_texts
 from tui_eval.frames.pairs import ColumnPair
-from tui_eval.frames.typed_columns import ReadColumn, declared_text, holds_days, is_nan, text_series
+from tui_eval.frames.typed_columns import declared_text, holds_days, is_nan, text_series
 from tui_eval.frames.value_texts import canonical
 
 if TYPE_CHECKING:
@@ -70,6 +78,7 @@ _WEIGHTS = {
     "not_cut": 0.95,
     "not_rounded": 0.95,
     "offset": 0.9,
+    "one_value": 0.85,
     "condition": 0.5,
     "one_column": 0.1,
 }
@@ -259,11 +268,6 @@ def _day_border(facts: _Facts) -> _Candidate | None:
     return _Candidate(found, facts.total, 1.2)
 
 
-_HELD, _LARGEST = 2**53, 2**1023
-"""Whole numbers below the first are told apart by floats, those beyond the second are none."""
-_DIGITS = 400
-
-
 def _lost_digits(facts: _Facts) -> Iterator[_Candidate]:
     """Columns of large whole numbers that the answer has as the floats nearest to them, however these are written, where
     that is all that differs: neighbours among them are one float."""
@@ -275,54 +279,31 @@ def _lost_digits(facts: _Facts) -> Iterator[_Candidate]:
     found: list[_Candidate] = []
     for name, one in difference.pairs.items():
         wrong = facts.wrong.get(name)
-        wanted = _whole_cells(
-            one.expected, facts.e_rows.filter(wrong) if wrong is not None else missing.clear()
-        )
-        lost, given = _whole_cells(one.expected, missing), _whole_cells(one.actual, extra)
-        if not (wanted or lost) or not all(cell is not None and abs(cell) >= _HELD for cell in wanted + lost):
+        rows = facts.e_rows.filter(wrong) if wrong is not None else missing.clear()
+        if not all(map(large, whole_cells(one.expected, pl.concat([rows.head(FIRST), missing.head(FIRST)])))):
             continue
-        held = _whole_cells(one.actual, facts.a_rows.filter(wrong)) if wrong is not None else []
-        near = [_as_floats(cell) for cell in lost if cell is not None]
+        wanted = whole_cells(one.expected, rows)
+        lost, given = whole_cells(one.expected, missing), whole_cells(one.actual, extra)
+        if not (wanted or lost) or not all(map(large, wanted + lost)):
+            continue
+        held = whole_cells(one.actual, facts.a_rows.filter(wrong)) if wrong is not None else []
+        near = [as_floats(cell) for cell in lost if cell is not None]
         there = set(given)
         alike = sum(not there.isdisjoint(others) for others in near)
-        rows, every = len(wanted) + alike, len(wanted) + len(lost)
-        if rows * 2 <= every or not there.issubset(other for others in near for other in others):
+        told, every = len(wanted) + alike, len(wanted) + len(lost)
+        if told * 2 <= every or not there.issubset(other for others in near for other in others):
             continue  # rows that are not there have lost no digits
         if all(
-            cell in _as_floats(right) for cell, right in zip(held, wanted, strict=True) if right is not None
+            cell in as_floats(right) for cell, right in zip(held, wanted, strict=True) if right is not None
         ):
             rest.discard(name)
             found.append(
                 _Candidate(
-                    Finding("lost_digits", (name,), rows, every), round(facts.total * rows / every), 1.2
+                    Finding("lost_digits", (name,), told, every), round(facts.total * told / every), 1.2
                 )
             )
     if not rest:
         yield from found
-
-
-def _whole_cells(column: ReadColumn, rows: pl.Series) -> list[int | None]:
-    """Whole numbers, also such that are written as texts; None for what is none."""
-    if not len(rows) or column.kind not in ("exact", "float", "text", "mixed"):
-        return [None] * len(rows)
-    return [_whole(cell) for cell in column.cells_at(rows)]
-
-
-def _whole(cell: Any) -> int | None:
-    if isinstance(cell, str) and len(cell) < _DIGITS and cell.lstrip("-").isdecimal():
-        return int(cell)
-    if not isinstance(cell, int | float | Decimal) or isinstance(cell, bool):
-        return None
-    return int(cell) if abs(cell) < _LARGEST and cell == int(cell) else None
-
-
-def _as_floats(number: int) -> tuple[int, ...]:
-    """What becomes of a whole number that is read as a float, also where it is written out with its shortest digits and
-    zeros; nothing where it is still the same."""
-    if abs(number) >= _LARGEST:
-        return ()
-    held = float(number)
-    return tuple(one for one in (int(held), int(Decimal(repr(held)))) if one != number)
 
 
 def _of_values(facts: _Facts) -> Iterator[_Candidate]:
@@ -410,6 +391,8 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
     ):
         if change.count:
             yield change
+    if one.expected.kind == one.actual.kind == "bool":
+        yield from opposite(e.gather(facts.e_rows), a.gather(facts.a_rows), flags)
     strange = _strange(one, a, a_rows)
     given = a_wrong if strange is None else strange
     e_held = e_wrong
@@ -447,12 +430,33 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
             named = day and change.code == "zone_named"
             yield replace(change, parameters={"midnight": True}) if named else change
     yield from (change for change in moved if change.code == "other_column")
+    if not facts.missing and not facts.extra and strange is None:
+        yield from _of_all_rows(facts, name, e.gather(facts.e_rows), a.gather(facts.a_rows))
     if name not in facts.difference.key and int(flags.sum()) >= 3:
         for change in displaced(e.gather(facts.e_rows), a.gather(facts.a_rows), flags):
             # rows aligned by content: what is left over was paired so that other columns agree, which puts
             # a column that is right into other rows
             if facts.difference.key or change.code != "permuted":
                 yield change
+
+
+def _of_all_rows(facts: _Facts, name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """What is told by all rows of a column: both sides have the same number."""
+    flags, pairs, key = facts.wrong[name], facts.difference.pairs, facts.difference.key
+    if e.dtype.is_float():
+        right = [one for one in pairs if one not in facts.wrong and not pairs[one].tolerant]
+        orders = [
+            canonical_texts(pairs[one].expected).gather(facts.e_rows)
+            if (held := pairs[one].expected.series) is None
+            else held.gather(facts.e_rows)
+            for one in key
+        ]
+        few = right if len(e) <= _MANY else []
+        parts = {one: pairs[one].e_key.gather(facts.e_rows) for one in few}
+        yield from running_total(e, a, flags, orders, parts)
+    if len(a):
+        shown = shortest(facts.difference.pairs[name].actual.cell(int(facts.a_rows[0])))
+        yield from one_value(e, a, flags, shown)
 
 
 _Way = Callable[[pl.Series, pl.Series], Iterator[ValueChange]]
@@ -500,7 +504,7 @@ def _beyond_floats(
     largest = max(
         abs(cell) for side in sides for cell in (side.min(), side.max(), 0) if isinstance(cell, int)
     )
-    return sides if largest >= _HELD else None
+    return sides if largest >= HELD else None
 
 
 def _strange(one: ColumnPair, numbers: pl.Series, rows: pl.Series) -> pl.Series | None:

@@ -288,6 +288,11 @@ def _rounded(finding: Finding) -> str:
     return f"rounded {_digits(finding)} {rows_of(finding)}"
 
 
+def _running(finding: Finding) -> str:
+    by = f" by {name_of(finding.parameters['by'])}" if finding.parameters["by"] else ""
+    return f"a running total{by}" if finding.parameters["added"] else f"not added up to a running total{by}"
+
+
 def _unit(finding: Finding) -> str:
     return f"{times(finding.parameters['factor'])} {rows_of(finding)}: {finding.parameters['unit']}"
 
@@ -315,6 +320,13 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
         )
     ),
     "sign": _plain("with the other sign"),
+    "opposite": _plain("the opposite"),
+    "one_value": _about(
+        lambda f: (
+            f"one value for all rows ({f.parameters['value']}{', the sum of all' if f.parameters['sum'] else ''})"
+        )
+    ),
+    "running": _about(_running),
     "rounded": lambda f: f"{names_of(f.columns)} {_rounded(f)}",
     "not_rounded": _about(lambda f: f"not rounded {_digits(f)}"),
     "truncated": _about(lambda f: f"cut off, not rounded, {_digits(f)}"),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
 
 import polars as pl
 
 from tui_eval.frames.diagnosis.changes import ValueChange, decimals_of, number, series, true
+from tui_eval.frames.typed_columns import ReadColumn
 
 _CLOSE = 1e-9
 _POWERS = tuple(10.0**power for power in (*range(-9, 0), *range(1, 10)))
@@ -339,3 +342,42 @@ def _multiples(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance)
     seldom = found.select((pl.col("e").abs() / unit).clip(lower_bound=1.0).log10().sum()).item()
     if number(seldom) >= 2.0 + 0.5 * rows and most <= 100:
         yield ValueChange("multiplied", mask, {"least": least, "most": most}, sure=False)
+
+
+# -- Whole numbers beyond what floats tell apart.
+
+
+HELD, _LARGEST = 2**53, 2**1023
+"""Whole numbers below the first are told apart by floats, those beyond the second are none."""
+_DIGITS = 400
+FIRST = 10
+"""Rows that are looked at before all of them: of most columns none holds such numbers."""
+
+
+def large(cell: int | None) -> bool:
+    """Whether it is a whole number that floats may not tell from its neighbours."""
+    return cell is not None and abs(cell) >= HELD
+
+
+def whole_cells(column: ReadColumn, rows: pl.Series) -> list[int | None]:
+    """Whole numbers, also such that are written as texts; None for what is none."""
+    if not len(rows) or column.kind not in ("exact", "float", "text", "mixed"):
+        return [None] * len(rows)
+    return [_whole(cell) for cell in column.cells_at(rows)]
+
+
+def _whole(cell: Any) -> int | None:
+    if isinstance(cell, str) and len(cell) < _DIGITS and cell.lstrip("-").isdecimal():
+        return int(cell)
+    if not isinstance(cell, int | float | Decimal) or isinstance(cell, bool):
+        return None
+    return int(cell) if abs(cell) < _LARGEST and cell == int(cell) else None
+
+
+def as_floats(number: int) -> tuple[int, ...]:
+    """What becomes of a whole number that is read as a float, also where it is written out with its shortest digits and
+    zeros; nothing where it is still the same."""
+    if abs(number) >= _LARGEST:
+        return ()
+    held = float(number)
+    return tuple(one for one in (int(held), int(Decimal(repr(held)))) if one != number)
