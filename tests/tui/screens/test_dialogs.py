@@ -61,7 +61,7 @@ async def test_a_question_that_stands_as_it_did_is_not_painted_again(monkeypatch
         await until(lambda: asked[0] > 2, pilot)
         lines = [line.strip(" │") for line in screen_text(app).splitlines()]
         at = lines.index("Cancel the run?")
-        assert lines[at + 1 : at + 3] == ["", "y    cancel it"]  # no line of details, where it has none
+        assert lines[at + 1 : at + 3] == ["", "enter cancel it"]  # no line of details, where it has none
         before = painted[0]
         await until(lambda: asked[0] > 8, pilot)
         assert painted[0] == before
