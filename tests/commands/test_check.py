@@ -18,6 +18,16 @@ from tui_eval.commands import check, expected_sql
 from tui_eval.frames import sql_process
 
 
+def test_a_prompt_into_which_nothing_is_filled_is_noted_once(cli: Cli, project: Path) -> None:
+    """promptfoo sends `Say {{q` as it stands, and a tag of two lines, too: no model was asked what was meant."""
+    tests = "tests: [{vars: {q: [a, b]}, assert: [{type: contains, value: x}]}]\n"
+    prompts = "prompts: ['Say {{q', \"{{ q |\\n upper }}\", 'Say {{q}}', '{{q}} {% raw %}{{{% endraw %}']\n"
+    (project / "promptfooconfig.yaml").write_text(f"{prompts}providers: [echo]\n{tests}")
+    told = cli("check", "promptfooconfig.yaml")
+    assert told.code == 0 and told.out.count("a tag is not closed on its line; close it") == 2, told.out
+    assert "prompts: Say {{q is sent as it stands, as by promptfoo" in told.out
+
+
 def test_vacuous_lists_what_passes_without_an_answer(cli: Cli, project: Path) -> None:
     (project / "promptfooconfig.yaml").write_text(
         "prompts: ['say {{x}}']\nproviders: [echo]\ntests:\n"

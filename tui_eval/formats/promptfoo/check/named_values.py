@@ -31,7 +31,8 @@ _SIMPLE = re.compile(r"\{\{\s{0,20}[\w.]{1,200}\s{0,20}\}\}")
 
 
 def broken_values(suite: Suite, root: Path) -> Iterator[Problem]:
-    """An error for each value of a test that will err whatever is answered, each said once."""
+    """An error for each value of a test that will err whatever is answered, each said once, and a note for each prompt
+    into which nothing is filled."""
     checks = _Checks(root, (root / suite.path).parent, "nunjucksFilters" in suite.settings)
     yield from dict.fromkeys(problem for case in suite.cases for problem in checks.of(case))
 
@@ -45,6 +46,7 @@ class _Checks:
         self._own_filters = own_filters
         self._there: dict[str, bool] = {}
         self._faults: dict[str, str | None] = {}
+        self._as_they_are: set[str] = set()
 
     def of(self, case: Case) -> Iterator[Problem]:
         path, line = case.path, case.line
@@ -59,6 +61,12 @@ class _Checks:
             for turn in case.turns:
                 if turn.text and (fault := self._template(turn.text)):
                     yield Problem(path, line, "prompts", f"cannot be rendered: {fault}", "mend the template")
+                elif turn.text and turn.text not in self._as_they_are and _is_open(turn.text):
+                    self._as_they_are.add(turn.text)
+                    message = f"{clip(turn.text, 60)} is sent as it stands, as by promptfoo: a tag is not closed on its line"
+                    yield Problem(
+                        path, line, "prompts", message, "close it, or write no {{ there", level="note"
+                    )
         for one in case.assertions:
             yield from self._assertion(one, path, one.line or line)
 
@@ -112,6 +120,12 @@ class _Checks:
                 else:
                     self._faults[text] = templates.fault(text)
         return self._faults[text]
+
+
+def _is_open(prompt: str) -> bool:
+    from tui_eval.nunjucks import templates
+
+    return "{" in prompt and not templates.templating_disabled() and templates.is_partial(prompt)
 
 
 def unjudgeable_value(one: Assertion) -> str | None:
