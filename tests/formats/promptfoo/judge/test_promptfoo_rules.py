@@ -263,7 +263,7 @@ async def test_a_reply_without_an_output_fails(services: Any) -> None:
 
 async def test_the_prompt_that_transforms_see(services: Any) -> None:
     """A test's transform sees the template, an assertion's what was sent."""
-    shown = "context.prompt.raw + '|' + context.prompt.label"
+    shown = "context.prompt.raw + '|' + context.prompt.label + '|' + context.prompt.template"
     options = {"transform": shown, "prefix": "P "}
     found = case_evidence(
         [Assertion("equals", "sent", transform="context.prompt.label")],
@@ -272,7 +272,7 @@ async def test_the_prompt_that_transforms_see(services: Any) -> None:
         options=options,
     )
     judgement = await judge(found)
-    assert (judgement.outcome, judgement.response_text) == ("passed", "P {{prompt}}|{{prompt}}")
+    assert (judgement.outcome, judgement.response_text) == ("passed", "P {{prompt}}|{{prompt}}|{{prompt}}")
 
 
 async def test_files_within_a_list_and_python_files_that_raise(services: Any) -> None:

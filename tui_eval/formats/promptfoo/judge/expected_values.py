@@ -248,7 +248,7 @@ def _template(evidence: JudgeInput) -> dict[str, str]:
     case = evidence.case
     raw = (case.turns[0].text if case.turns else "") or ""
     before, after = (case.options.get(key) or "" for key in ("prefix", "suffix"))
-    return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw}
+    return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw, "template": raw}
 
 
 def transforms_of(case: Case) -> list[tuple[str, bool]]:
