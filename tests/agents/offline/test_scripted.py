@@ -154,3 +154,15 @@ async def test_the_script_in_the_help_works(tmp_path: Path) -> None:
     ):
         _, replies = await talk(it, "total revenue?", Request(2, "r", schema=schema), attempt=attempt)
         assert replies[1].text == rows
+
+
+async def test_a_pattern_that_runs_away_is_an_error_and_one_that_is_tried_elsewhere_gives_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`re` cannot be stopped: all cases of a run stood still, and so did Ctrl-C."""
+    text = "rules:\n- match: {regex: '^((?P<who>a|aa)+)+$'}\n  say: 'it is {{who}}, {{1}}'\n"
+    _, replies = await talk(scripted(tmp_path, text), "AAA")
+    assert replies[0].text == "it is A, AAA"
+    monkeypatch.setattr("tui_eval.agents.offline.scripted._PATTERN_LIMIT", 0.5)
+    with pytest.raises(AgentError, match=r"takes more than 0\.5 s on this message"):
+        await talk(scripted(tmp_path, text), "a" * 60 + "b")

@@ -8,8 +8,11 @@ the same answers.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
@@ -34,6 +37,8 @@ from tui_eval.events import (
     ToolResult,
     UsageReport,
 )
+from tui_eval.guard.text import clip
+from tui_eval.javascript import patterns
 from tui_eval.model import Reply, Usage
 from tui_eval.yaml.yaml_lines import YamlLines
 from tui_eval.yaml.yaml_lines import load as load_yaml
@@ -391,7 +396,7 @@ class ScriptedSession(Session):
         rng = random.Random(
             f"{self.script.seed}:{self.context.case_id}:{self.context.attempt}:{request.turn}"
         )
-        answer = self._answer(request, message, rng)
+        answer = await self._answer(request, message, rng)
         said: list[str] = []
         async for event in self._play(answer.steps, "", rng, said):
             yield event
@@ -416,17 +421,17 @@ class ScriptedSession(Session):
             reply.rows_columns = list(self.rows[0]) if self.rows else None
         yield Finished(reply)
 
-    def _answer(self, request: Request, message: str, rng: random.Random) -> ScriptedAnswer:
+    async def _answer(self, request: Request, message: str, rng: random.Random) -> ScriptedAnswer:
         self.memory.update(message=message, turn=str(request.turn), attempt=str(self.context.attempt))
         self.memory.update(case=self.context.case_id, network=self.context.network or "")
         for rule in self.script.rules:
-            if self._matches(rule, request.turn, message):
+            if await self._matches(rule, request.turn, message):
                 return self._vary(rule, rng)
         if self.script.default is not None:
             return self._vary(self.script.default, rng)
         raise AgentError("the script has no rule for this message, and no default", code="no-rule")
 
-    def _matches(self, rule: Rule, turn: int, message: str) -> bool:
+    async def _matches(self, rule: Rule, turn: int, message: str) -> bool:
         if rule.turns is not None and turn not in rule.turns:
             return False
         if rule.attempts is not None and self.context.attempt not in rule.attempts:
@@ -438,12 +443,10 @@ class ScriptedSession(Session):
         if rule.text is not None and rule.text not in message.casefold():
             return False
         if rule.regex is not None:
-            found = rule.regex.search(message)
+            found = await _found(rule.regex, message)
             if found is None:
                 return False
-            named = {name: value for name, value in found.groupdict().items() if value is not None}
-            numbered = {str(i): value for i, value in enumerate(found.groups(), 1) if value is not None}
-            self.memory.update(numbered | named)
+            self.memory.update({name: value for name, value in found.items() if value is not None})
         return True
 
     def _vary(self, rule: Rule, rng: random.Random) -> ScriptedAnswer:
@@ -572,3 +575,53 @@ def _usage(answer: ScriptedAnswer) -> Usage | None:
 def _estimate(message: str, text: str) -> Usage:
     """Four characters to a token, where the script gives no numbers."""
     return Usage(input_tokens=max(1, len(message) // 4), output_tokens=len(text) // 4)
+
+
+# -- Patterns of a script. One that runs away (`(a+)+$`) would hold up all cases and every signal: `re` can be ended only with
+# its process.
+
+_PATTERN_LIMIT = 5.0
+"""Seconds that a pattern may take on a message."""
+_SEARCH = """
+import json, re, sys
+pattern, flags, text = json.load(sys.stdin)
+found = re.compile(pattern, flags).search(text)
+json.dump(found and {**{str(i): one for i, one in enumerate(found.groups(), 1)}, **found.groupdict()}, sys.stdout)
+"""
+
+
+async def _found(pattern: re.Pattern[str], message: str) -> dict[str, str | None] | None:
+    """What the groups of a pattern hold, by number and name; None where it does not match.
+
+    Raises:
+        AgentError: it takes too long.
+    """
+    if _is_cheap(pattern.pattern, message):
+        found = pattern.search(message)
+        return found and {**{str(i): one for i, one in enumerate(found.groups(), 1)}, **found.groupdict()}
+    return await asyncio.to_thread(_found_elsewhere, pattern, message)
+
+
+def _is_cheap(pattern: str, message: str) -> bool:
+    """Whether a pattern can be tried here: by how many of its repeats have no end, and none in another."""
+    known = patterns.translated(re.sub(r"\(\?P<\w+>", "(", pattern))
+    return known is not None and (len(message) + 1) ** (known[1] + 1) <= patterns.STEPS
+
+
+def _found_elsewhere(pattern: re.Pattern[str], message: str) -> dict[str, str | None] | None:
+    asked = json.dumps([pattern.pattern, pattern.flags, message])
+    try:
+        said = subprocess.run(
+            [sys.executable, "-P", "-c", _SEARCH],
+            input=asked.encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATTERN_LIMIT,
+            start_new_session=True,
+        )
+        return json.loads(said.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        raise AgentError(
+            f"the script's pattern {clip(pattern.pattern, 60)} takes more than {_PATTERN_LIMIT:g} s on this message",
+            code="no-rule",
+        ) from None
