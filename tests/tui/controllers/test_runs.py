@@ -347,7 +347,7 @@ async def test_problems_of_the_files_are_logged_and_counted(tmp_path: Path) -> N
     alone.engine.problems = ["a.yaml:1: name: missing"]
     await alone.press(alone.runs.handlers(), "run.all")
     assert ("error", "a.yaml:1: name: missing") in [line[1:] for line in alone.notices.lines]
-    assert alone.said == "1 problem(s) in the files, see the log (l)"
+    assert alone.said == "1 problem in the files: see the log (l)"
     alone.front_run.stop()
 
 

@@ -33,6 +33,7 @@ from tui_eval.tui.state.lists.entries import entries_of, meant, not_passed, why_
 from tui_eval.tui.state.run_requests import RunChoice
 from tui_eval.tui.state.runs.run_estimate import expected
 from tui_eval.tui.state.runs.run_facts import progress_words
+from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import one_line
 
 if TYPE_CHECKING:
@@ -527,7 +528,7 @@ class RunController:
         for problem in started.problems:
             self._notices.log("error", problem)
         if started.problems:
-            self._notices.say(f"{len(started.problems)} problem(s) in the files, see the log (l)")
+            self._notices.say(f"{counted(len(started.problems), 'problem')} in the files: see the log (l)")
         if request.agents:
             self.plans.typed[started.run_id] = list(request.agents)
         if request.on and not request.on_recorded:
