@@ -8,7 +8,7 @@ import pytest
 
 from tui_eval.agents.base import Request
 from tui_eval.assertions.judge_input import RowsAnswer
-from tui_eval.engine.attempt.extraction import extract
+from tui_eval.engine.attempt.extraction import extract, read_answer
 from tui_eval.model import Reply
 
 
@@ -108,3 +108,23 @@ async def test_an_answer_of_fences_takes_no_longer_than_another(text: str) -> No
     """All attempts of a run wait meanwhile: it was minutes."""
     answer, asked = await answered(text, LIST)
     assert answer.rows == [{"n": 1}, {"n": 2}] and len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"error": "only a part", "data": [{"a": 1}],}',
+        '{"data": [{"a": 1}] "complete": false}',
+        '{"data": null} I cannot say, though [{"a": 1}] came first',
+        "{'data': [{\"a\": 1}], 'error': 'guessed'}",
+    ],
+)
+def test_a_list_in_an_object_that_cannot_be_read_or_after_one_is_no_answer(text: str) -> None:
+    """What the object says beside its rows, an error of its own, say, would be lost; the agent is asked once more."""
+    answer, problem = read_answer(Reply(1, text=text), ["a"])
+    assert answer.rows is None and problem == "it is not JSON"
+
+
+def test_a_list_among_words_with_braces_is_an_answer() -> None:
+    answer, problem = read_answer(Reply(1, text='For {region} the data are: [{"a": 1}].'), ["a"])
+    assert answer.rows == [{"a": 1}] and not problem

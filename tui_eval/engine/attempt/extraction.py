@@ -145,9 +145,15 @@ def _rows_in(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
     return value, None
 
 
+_OF_AN_OBJECT = re.compile(r"""["'](?:data|error)["']\s*:""")
+
+
 def _outermost(text: str) -> list[str]:
-    """What could be the list or the object that stands among words, the one that begins first before the other."""
+    """What could be the list or the object that stands among words, the one that begins first before the other. A list
+    after `"data":` is none: it is of an object that cannot be read, which may say more, or one stands before it."""
     ends = [(text.find(begins), text.rfind(ends)) for begins, ends in ("{}", "[]")]
+    if _OF_AN_OBJECT.search(text, 0, max(ends[1][0], 0)):
+        del ends[1]
     return [text[start : end + 1] for start, end in sorted(ends) if 0 <= start < end]
 
 
