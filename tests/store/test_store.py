@@ -389,6 +389,18 @@ def test_index_tells_history_and_survives_damage(project: Path) -> None:
     with sqlite3.connect(index.path) as connection:
         connection.execute("PRAGMA user_version = 99")
     assert len(index.history("suite.yaml::c0")) == 2
+    for column in (
+        "runs SET cost = '{}'",
+        "runs SET state = 'x'",
+        "runs SET tokens = 'x'",
+        "results SET passed = 'x'",
+    ):
+        with sqlite3.connect(index.path) as connection:
+            connection.execute(f"UPDATE {column}")
+        assert len(index.runs()) == len(index.figures()) == len(index.history("suite.yaml::c0")) == 2
+        kept = [run.cost for run in index.runs()]
+        with sqlite3.connect(index.path) as connection:  # it is made anew, not read beside itself each time
+            assert [cost for (cost,) in connection.execute("SELECT cost FROM runs")] == kept
 
 
 def judged_in_part(project: Path) -> tuple[RunInfo, RunInfo]:

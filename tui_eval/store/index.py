@@ -14,8 +14,11 @@ import sqlite3
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
+
+import msgspec
 
 from tui_eval.guard import private
 from tui_eval.store.case_state import Column
@@ -95,7 +98,7 @@ class Index:
                 return []
             rows = connection.execute(f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,))
             names = [one[0] for one in rows.description]
-            found = [RunSummary(**_named(names, row)) for row in rows]
+            found = _checked([_named(names, row) for row in rows], list[RunSummary])
             cases = _case_sets(connection)
         from tui_eval.store.linked import parts  # it looks into the index itself
 
@@ -227,6 +230,7 @@ class Index:
             if connection is None:
                 return {}
             rows = connection.execute("SELECT id, latency_ms, tokens FROM runs").fetchall()
+            rows = _checked(rows, list[tuple[str, float | None, int | None]])
         return {run_id: (latency, tokens) for run_id, latency, tokens in rows}
 
     @read_again
@@ -357,7 +361,13 @@ class Index:
         """Make a damaged file anew, and read what is there."""
 
         def connect() -> sqlite3.Connection:
-            return check_whole(self._connect())
+            connection = check_whole(self._connect())
+            try:
+                _check_rows(connection)
+            except sqlite3.Error:
+                connection.close()
+                raise
+            return connection
 
         connect_or_renew(self.path, connect).close()
         with self._caught_up():
@@ -423,6 +433,33 @@ def _case_sets(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
     return {run_id: sets[digest] for run_id, digest in runs if digest in sets}
 
 
+def _checked(rows: list[Any], kind: Any) -> Any:
+    """Rows of the types that they are read as. SQLite keeps whatever is put into a column.
+
+    Raises:
+        sqlite3.DatabaseError: one is of another: the file is damaged, or somebody's own.
+    """
+    try:
+        return msgspec.convert(rows, kind)
+    except msgspec.ValidationError as error:
+        raise sqlite3.DatabaseError(f"it holds what tui-eval does not write: {error}") from None
+
+
+def _check_rows(connection: sqlite3.Connection) -> None:
+    rows = connection.execute(f"SELECT {_RUN_COLUMNS} FROM runs")
+    names = [one[0] for one in rows.description]
+    _checked([_named(names, row) for row in rows], list[RunSummary])
+    _checked(connection.execute(_RESULTS % "1").fetchall(), _rows_of_results())
+    figures = connection.execute("SELECT id, latency_ms, tokens FROM runs").fetchall()
+    _checked(figures, list[tuple[str, float | None, int | None]])
+
+
+@cache
+def _rows_of_results() -> Any:
+    fields = msgspec.structs.fields(CaseHistory)[: _RESULT_COLUMNS.count(",") + 1]
+    return list[tuple[(*(field.type for field in fields), str, str | None)]]  # type: ignore[misc]
+
+
 def _once(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Rows of `_RESULTS` as `CaseHistory` has them, without those that hold nothing but answers that a row before them
     holds: a merged run has the answers of its parts, and may be merged twice. What judges the answers of one
@@ -430,7 +467,7 @@ def _once(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     kept: dict[tuple[Any, ...], list[tuple[str, set[str], bool]]] = {}
     instead: dict[tuple[Any, ...], str] = {}
     found: list[tuple[Any, ...]] = []
-    for *values, answers, merged in rows:
+    for *values, answers, merged in _checked(list(rows), _rows_of_results()):
         row = tuple(values)
         if answers and not row[-1]:
             column, own = row[1:4], set(answers.split())
