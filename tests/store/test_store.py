@@ -394,6 +394,8 @@ def test_index_tells_history_and_survives_damage(project: Path) -> None:
         "runs SET state = 'x'",
         "runs SET tokens = 'x'",
         "results SET passed = 'x'",
+        "case_sets SET marks = 7",
+        "case_sets SET marks = x'00'",
     ):
         with sqlite3.connect(index.path) as connection:
             connection.execute(f"UPDATE {column}")

@@ -425,10 +425,10 @@ def _forget(connection: sqlite3.Connection, run_id: str) -> None:
 
 def _case_sets(connection: sqlite3.Connection) -> dict[str, frozenset[int]]:
     """The marks of each run's cases, by its id; runs of the same cases share them."""
-    sets = {
-        digest: frozenset(array("q", marks))
-        for digest, marks in connection.execute("SELECT digest, marks FROM case_sets")
-    }
+    known = connection.execute("SELECT digest, marks FROM case_sets").fetchall()
+    if not all(isinstance(marks, bytes) and len(marks) % 8 == 0 for _, marks in known):
+        raise sqlite3.DatabaseError("it holds sets of cases that tui-eval does not write")
+    sets = {digest: frozenset(array("q", marks)) for digest, marks in known}
     runs = connection.execute("SELECT id, case_set FROM runs")
     return {run_id: sets[digest] for run_id, digest in runs if digest in sets}
 
@@ -452,6 +452,7 @@ def _check_rows(connection: sqlite3.Connection) -> None:
     _checked(connection.execute(_RESULTS % "1").fetchall(), _rows_of_results())
     figures = connection.execute("SELECT id, latency_ms, tokens FROM runs").fetchall()
     _checked(figures, list[tuple[str, float | None, int | None]])
+    _case_sets(connection)
 
 
 @cache
