@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import html
 import json
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui_eval.guard.crash_report import crash_line
 from tui_eval.guard.masker import Masker, forms
 from tui_eval.guard.secrets import (
     MASK,
@@ -449,3 +451,14 @@ def test_signs_find_what_the_forms_find() -> None:
             stream = masker.stream()
             shown = "".join(stream.feed(one) for one in f"x {form} y") + stream.flush()
             assert shown.startswith("x •••") and shown.endswith(" y") and form not in shown
+
+
+def test_an_internal_error_says_no_secret_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("SHOP_API_KEY", "sk-0123456789abcdef")
+    line = crash_line(ValueError("no header 'Bearer sk-0123456789abcdef'"))
+    report = (tmp_path / "tui-eval" / "crash.log").read_text("utf-8")
+    assert f"Bearer {MASK}" in line and f"Bearer {MASK}" in report
+    assert "0123456789" not in line + report

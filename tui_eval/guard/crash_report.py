@@ -1,6 +1,6 @@
 """An error of our own: one line for the person, the rest in a file that only they can read.
 
-Neither shows values of variables; an exception's own words may hold some, so that they are short.
+Neither shows values of variables; an exception's own words may hold some, so that they are short and without secrets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def leaves(error: BaseException) -> bool:
 def crash_line(error: BaseException, *, first: bool = True) -> str:
     """Write the report (behind the ones before it, where it is not the process's `first`), and say in one line
     what happened and where it is."""
-    words = f"internal error: {type(error).__name__}: {clip(_said(error), 300)}"
+    words = f"internal error: {type(error).__name__}: {clip(_masked(_said(error)), 300)}"
     try:
         place = f"details in {_shown(write_report(error, first=first))}"
     except (OSError, RuntimeError):
@@ -54,8 +54,16 @@ def write_report(error: BaseException, *, first: bool = True) -> Path:
             path.unlink()
     handle = os.open(path, flags, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-        file.write("".join(lines))
+        file.write(_masked("".join(lines)))
     return path
+
+
+def _masked(text: str) -> str:
+    """Without the secrets of the environment: an exception may speak of a header, or of an address."""
+    from tui_eval.guard.masker import Masker  # imported late: nearly every process ends without this
+    from tui_eval.guard.secrets import secret_values
+
+    return Masker(secret_values(os.environ)).text(text)
 
 
 def _said(error: BaseException) -> str:
