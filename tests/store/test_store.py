@@ -395,6 +395,8 @@ def test_index_tells_history_and_survives_damage(project: Path) -> None:
         "runs SET tokens = 'x'",
         "results SET passed = 'x'",
         "case_sets SET marks = 7",
+        "runs SET ahead = -1",
+        "runs SET ahead = '[5]'",
         "case_sets SET marks = x'00'",
     ):
         with sqlite3.connect(index.path) as connection:
@@ -403,6 +405,24 @@ def test_index_tells_history_and_survives_damage(project: Path) -> None:
         kept = [run.cost for run in index.runs()]
         with sqlite3.connect(index.path) as connection:  # it is made anew, not read beside itself each time
             assert [cost for (cost,) in connection.execute("SELECT cost FROM runs")] == kept
+
+
+def test_a_name_in_a_runs_schema_that_is_no_text_is_damage(project: Path) -> None:
+    """SQLite repeats it in its error, which Python then cannot read."""
+    writer, _ = start(project, 1, 1)
+    writer.close()
+    place = writer.folder / "run.db"
+    for kept in (place, Index(project).path):
+        Index(project).runs()
+        with sqlite3.connect(kept) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            table = "attempts" if kept == place else "results"
+            sql = b"CREATE TABLE t (" + b"\xde\xff" + b" INTEGER CHECK"
+            connection.execute("UPDATE sqlite_master SET sql = CAST(? AS TEXT) WHERE name = ?", (sql, table))
+        connection.close()
+    with pytest.raises(StoreError, match="damaged"):
+        RunReader(writer.folder)
+    assert [run.state for run in Index(project).runs()] == ["damaged"]
 
 
 def judged_in_part(project: Path) -> tuple[RunInfo, RunInfo]:

@@ -204,7 +204,13 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
         sqlite3.DatabaseError: it holds a view or a trigger: none of ours does.
     """
     connection.execute("PRAGMA trusted_schema = OFF")
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
+    try:
+        programs = connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')"
+        ).fetchone()
+    except UnicodeDecodeError:  # SQLite says which name in it is damaged
+        raise sqlite3.DatabaseError("its schema is malformed") from None
+    if programs:
         raise sqlite3.DatabaseError("it holds views or triggers, which tui-eval does not make")
     # A generated column is computed for each row that is read, and may be as large as SQLite allows.
     computed = (

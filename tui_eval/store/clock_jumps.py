@@ -14,6 +14,8 @@ import time
 from math import isfinite
 from typing import Any
 
+import msgspec
+
 from tui_eval.store.digests import undone
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, is_alive, touched
@@ -67,6 +69,21 @@ def went_on_after(info: RunInfo) -> str:
     return given if isinstance(given, str) else ""
 
 
+def ends_ahead(connection: sqlite3.Connection) -> list[tuple[float, str, float, float]]:
+    """The moments at which an end was ahead of the clock: when, of which run, between which times.
+
+    Raises:
+        sqlite3.DatabaseError: they are none that tui-eval writes.
+    """
+    found: list[tuple[float, str, float, float]] = []
+    for (ahead,) in connection.execute("SELECT ahead FROM runs WHERE ahead != ''"):
+        try:
+            found += msgspec.json.decode(ahead, type=list[tuple[float, str, float, float]])
+        except (TypeError, msgspec.MsgspecError) as error:
+            raise sqlite3.DatabaseError(f"it holds what tui-eval does not write: {error}") from None
+    return sorted(found)
+
+
 def mend_times(connection: sqlite3.Connection) -> None:
     """Give results whose ends are ahead of the clock the ends that the module's docstring says. The run after theirs is
     told by its id, which is behind those of all runs that were there when it began (`Store.next_run`); what was merged
@@ -75,12 +92,7 @@ def mend_times(connection: sqlite3.Connection) -> None:
     Raises:
         sqlite3.OperationalError: the index cannot be written.
     """
-    seen = sorted(
-        one
-        for (ahead,) in connection.execute("SELECT ahead FROM runs WHERE ahead != ''")
-        for one in json.loads(ahead)
-    )
-    for moment, run_id, first, last in seen:
+    for moment, run_id, first, last in ends_ahead(connection):
         which = (moment, run_id, moment, first - 1.0, last + 1.0)
         where = "run_id = ? AND finished_at > ? AND finished_at BETWEEN ? AND ?"
         if connection.execute(f"SELECT 1 FROM results WHERE {where} LIMIT 1", which[1:]).fetchone():

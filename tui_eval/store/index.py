@@ -22,7 +22,7 @@ import msgspec
 
 from tui_eval.guard import private
 from tui_eval.store.case_state import Column
-from tui_eval.store.clock_jumps import mend_times
+from tui_eval.store.clock_jumps import ends_ahead, mend_times
 from tui_eval.store.digests import check_whole, connect_or_renew, is_damage, read_again, undone
 from tui_eval.store.indexed_run import rows_of
 from tui_eval.store.pending import insert_rows
@@ -453,6 +453,7 @@ def _check_rows(connection: sqlite3.Connection) -> None:
     figures = connection.execute("SELECT id, latency_ms, tokens FROM runs").fetchall()
     _checked(figures, list[tuple[str, float | None, int | None]])
     _case_sets(connection)
+    ends_ahead(connection)
 
 
 @cache

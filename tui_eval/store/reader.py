@@ -514,6 +514,9 @@ def _open(path: Path) -> sqlite3.Connection:
             connection.close()
             if wait is not None:
                 time.sleep(wait)
+        except UnicodeDecodeError:  # SQLite says which name in its schema is damaged
+            connection.close()
+            raise _unreadable(path, sqlite3.DatabaseError("its schema is malformed")) from None
         except sqlite3.Error:  # damaged
             connection.close()
             break
