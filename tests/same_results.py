@@ -1,8 +1,9 @@
 """Whether two versions write the same results: `python -m tests.same_results BEFORE [AFTER]`.
 
-The sample suites run once with each version, one attempt at a time, in the same folder, and every kind of results file
-is compared byte for byte with its times blanked. BEFORE and AFTER are git revisions or folders with a checkout (AFTER: this
-checkout as it stands). Prints a line a file, with the first lines that differ, and ends with 1 where any does.
+The sample suites run once with each version, one attempt at a time, in the same folder, and every kind of
+results file is compared byte for byte with its times blanked. BEFORE and AFTER are git revisions or folders
+with a checkout (AFTER: this checkout as it stands). Prints a line a file, with the first lines that differ,
+and ends with 1 where any does.
 """
 
 from __future__ import annotations

@@ -80,14 +80,15 @@ def in_any_column(case_id: str, agent: str) -> str:
 
 def variant_of(case: Case, agent: str | None = None, *, named: bool = False) -> str:
     """What tells a case from others of its name in its suite; the provider's part only where it was run with
-    that provider (`--agent` replaces all of them: then it is `named`, and may be the one that the test has of its own)."""
+    that provider (`--agent` replaces all of them: then it is `named`, and may be the one that the test has of
+    its own)."""
     own = case.column_name if agent in (None, "", case.agent) and not (named and case.column) else ""
     return f"{own} {case.variant}".strip()
 
 
 def variant_beside(case: Case) -> str:
-    """As `variant_of`, where the agent's name stands beside it: the column's too only of a case that has an agent of its
-    own there, which its columns share."""
+    """As `variant_of`, where the agent's name stands beside it: the column's too only of a case that has an
+    agent of its own there, which its columns share."""
     return variant_of(case) if case.column else case.variant
 
 
@@ -150,8 +151,8 @@ def _short(names: list[str], shorten: Callable[[Sequence[str]], list[str]]) -> l
 
 
 def suites_apart(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Of each of these rows (name, what tells it from others of its suite, suite) as much of the end of its suite's path
-    as tells it from rows of other suites that read the same; empty where there are none."""
+    """Of each of these rows (name, what tells it from others of its suite, suite) as much of the end of its
+    suite's path as tells it from rows of other suites that read the same; empty where there are none."""
     same: dict[tuple[str, str], set[str]] = {}
     for name, variant, suite in rows:
         same.setdefault((name, variant), set()).add(suite)
@@ -238,7 +239,8 @@ def which_test(case_id: str, suite: str, name: str) -> str:
 
 
 def number_of_test(case_id: str, suite: str, name: str) -> str:
-    """Which of the tests of its suite with one name a case is of, as far as its id says it: `#2`; empty of the first."""
+    """Which of the tests of its suite with one name a case is of, as far as its id says it: `#2`; empty of
+    the first."""
     found = _repeated(case_id.removeprefix(f"{suite}::").removeprefix(name))
     return found[0] if found else ""
 
@@ -384,9 +386,9 @@ def matrix_name(values: Mapping[str, Any], hide: Callable[[str], str] = str) -> 
 
 
 def short_prompts(labels: Sequence[str], hide: Callable[[str], str] = str) -> list[str]:
-    """Short names of a suite's prompts, different where the labels are: of files, all or some of them, without the folder
-    that all of these have, and without endings where these tell nothing apart; of texts the beginning, without what all
-    begin with. `hide` masks the secrets of each before it is cut."""
+    """Short names of a suite's prompts, different where the labels are: of files, all or some of them,
+    without the folder that all of these have, and without endings where these tell nothing apart; of texts
+    the beginning, without what all begin with. `hide` masks the secrets of each before it is cut."""
     given, labels = labels, [hide(label) for label in labels]
     files = {label: found[1] for label in labels if (found := re.match(_FILE, label))}
     short = dict(zip(files, _bare(list(files.values())), strict=True)) if files else {}

@@ -74,7 +74,8 @@ NOT_IN_FILE = "not in the results file"
 
 
 def is_of_file(alike: str) -> bool:
-    """Whether all that an attempt did not pass for, as `alike` has it, is that a results file lacks what judging needs."""
+    """Whether all that an attempt did not pass for, as `alike` has it, is that a results file lacks what
+    judging needs."""
     return alike.endswith(NOT_IN_FILE)
 
 

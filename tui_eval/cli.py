@@ -327,7 +327,8 @@ def cancel_command(run: str) -> int:
     type=click.Path(dir_okay=False, path_type=Path),
 )  # fmt: skip
 def export_command(run: str, outputs: tuple[Path, ...]) -> int:
-    """Write a run to a file; its ending says which kind: json, jsonl, junit.xml, html, csv, parquet, md, promptfoo.json."""
+    """Write a run to a file; its ending says which kind: json, jsonl, junit.xml, html, csv, parquet, md,
+    promptfoo.json."""
     from tui_eval.commands.recorded_runs import export_run
 
     return export_run(run, outputs)
@@ -469,8 +470,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _may_open_files() -> bool:
-    """Whether this process may have as many files open as it needs to import what it uses; where it may raise what it was
-    given, it does. With fewer something would fail late, and with whatever words."""
+    """Whether this process may have as many files open as it needs to import what it uses; where it may raise
+    what it was given, it does. With fewer something would fail late, and with whatever words."""
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed < _OPEN_FILES and (most == resource.RLIM_INFINITY or most > allowed):
         allowed = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)

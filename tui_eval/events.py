@@ -92,8 +92,8 @@ class Held(msgspec.Struct, tag="held"):
 
 
 class UsageReport(msgspec.Struct, tag="usage"):
-    """Tokens used so far in this turn, replacing earlier reports of the same turn. Of the input `written` tokens went into
-    a cache of the provider's, which has a price of its own."""
+    """Tokens used so far in this turn, replacing earlier reports of the same turn. Of the input `written`
+    tokens went into a cache of the provider's, which has a price of its own."""
 
     usage: Usage
     cost: float | None = None

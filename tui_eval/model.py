@@ -1,10 +1,9 @@
 """The vocabulary of the whole program: suites, cases, turns, assertions, verdicts, transcripts.
 
-Plain typed values without behaviour. They are `msgspec.Struct`s so that the store and the
-reports can write them as JSON without a mapping of their own. Those of which a large suite has many are not looked over
-for garbage (`gc=False`): they are in no circle. Everything else imports this
-module; it imports nothing of ours. Its annotations are no texts: msgspec would compile each of some two hundred at every
-start.
+Plain typed values without behaviour. They are `msgspec.Struct`s so that the store and the reports can write
+them as JSON without a mapping of their own. Those of which a large suite has many are not looked over for
+garbage (`gc=False`): they are in no circle. Everything else imports this module; it imports nothing of ours.
+Its annotations are no texts: msgspec would compile each of some two hundred at every start.
 """
 
 from collections.abc import Mapping, Sequence
@@ -150,9 +149,9 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
     (a suite's defaults come before its own).
 
     `options` are what only the case's format knows (its `Format` is asked), `provider` and `provider_output`
-    promptfoo's own words. `beside` is what its reader keeps next to a test's own options; None: a run of an older
-    version, which has it among them. What more than one room reads is a field here, though one format alone may set it: the
-    engine, the store and the reports hand it on for whichever format says it.
+    promptfoo's own words. `beside` is what its reader keeps next to a test's own options; None: a run of an
+    older version, which has it among them. What more than one room reads is a field here, though one format
+    alone may set it: the engine, the store and the reports hand it on for whichever format says it.
     """
 
     case_id: str
@@ -194,7 +193,8 @@ class Case(msgspec.Struct, omit_defaults=True, gc=False):
 
     @property
     def asserted(self) -> list[Assertion]:
-        """Every assertion: those of the turns in order, then those about the whole conversation. To be looked at only."""
+        """Every assertion: those of the turns in order, then those about the whole conversation. To be looked
+        at only."""
         found: list[Assertion] = []
         for turn in self.turns:
             if turn.assertions:
@@ -344,12 +344,13 @@ class Trace(msgspec.Struct, omit_defaults=True):
 class Evidence(msgspec.Struct, omit_defaults=True):
     """A thing that a verdict rests on, written by the assertion that judged.
 
-    `kind` says what it is: a `match` or something `missing` in a text, a `rule` broken or kept, a `field` of a value,
-    `sql`, a `step` of the agent, a `call` of a tool, a figure against its `budget`, how an `agent` failed. `code` says
-    what of it (`not-contained`, `schema`, `needs-trust`; `tui_eval.causes` knows all of ours, and their words). Where:
-    `start` and `end` in the text that was judged, in code points; `row` and `column` from 1, `path` (a JSON path, dotted keys, what a figure
-    counts), `call` the number of the call or step. `text` is what was seen or looked for, `rule` what had to hold,
-    `expected` and `actual` the values. Texts and values are cut where they are long.
+    `kind` says what it is: a `match` or something `missing` in a text, a `rule` broken or kept, a `field` of
+    a value, `sql`, a `step` of the agent, a `call` of a tool, a figure against its `budget`, how an `agent`
+    failed. `code` says what of it (`not-contained`, `schema`, `needs-trust`; `tui_eval.causes` knows all of
+    ours, and their words). Where: `start` and `end` in the text that was judged, in code points; `row` and
+    `column` from 1, `path` (a JSON path, dotted keys, what a figure counts), `call` the number of the call or
+    step. `text` is what was seen or looked for, `rule` what had to hold, `expected` and `actual` the values.
+    Texts and values are cut where they are long.
     """
 
     kind: str
@@ -397,9 +398,10 @@ _NOT_FINITE = "not_finite"
 class DataDetails(msgspec.Struct, omit_defaults=True):
     """What the Data tab and the results file show of a comparison of rows.
 
-    `expected` and `actual` are records as judged; `columns` the expected columns in order;
-    `comparison` a text of what differs (as nao's results file has it). JSON has neither NaN nor infinity and keeps them as
-    null: `settings["not_finite"]` says where they stood, and they stand there again when the details are read.
+    `expected` and `actual` are records as judged; `columns` the expected columns in order; `comparison` a
+    text of what differs (as nao's results file has it). JSON has neither NaN nor infinity and keeps them as
+    null: `settings["not_finite"]` says where they stood, and they stand there again when the details are
+    read.
     """
 
     expected: list[dict[str, Any]] | None = None
@@ -469,16 +471,16 @@ class JudgeUse(msgspec.Struct, omit_defaults=True):
 class Attempt(msgspec.Struct, omit_defaults=True):
     """One execution of a case by one agent, finished, with everything that is kept of it.
 
-    `message` is what a person reads first; `stdout` what people's own code printed;
-    `prompt_sent` promptfoo's rendered prompt; `vars` those it was rendered with, `changed_vars` those of its case that a hook changed, as it did; `named_weights` the
-    weights behind its `named_scores`; `trace` what the agent reported of itself over OpenTelemetry;
-    `asserted_nothing` says that no verdict could have been another one (`vacuity`). `evidence` says why there are no
-    verdicts to say it: the agent failed, or a score decided. `cached` turns were
-    answered from the cache, which `saved` so much (USD); `usage` and `cost` are of the others. `judging` is what was
-    taken beside the agent by the models that judged it (or played its user); None where none was asked.
-    `ran_on` is the worker that executed it; empty: the engine itself. `before_comparison` is there where columns were
-    compared, so that they can be again. `listed` are texts that its suite says mean the
-    same, for who shows it beside the suite; it is never stored.
+    `message` is what a person reads first; `stdout` what people's own code printed; `prompt_sent` promptfoo's
+    rendered prompt; `vars` those it was rendered with, `changed_vars` those of its case that a hook changed,
+    as it did; `named_weights` the weights behind its `named_scores`; `trace` what the agent reported of
+    itself over OpenTelemetry; `asserted_nothing` says that no verdict could have been another one
+    (`vacuity`). `evidence` says why there are no verdicts to say it: the agent failed, or a score decided.
+    `cached` turns were answered from the cache, which `saved` so much (USD); `usage` and `cost` are of the
+    others. `judging` is what was taken beside the agent by the models that judged it (or played its user);
+    None where none was asked. `ran_on` is the worker that executed it; empty: the engine itself.
+    `before_comparison` is there where columns were compared, so that they can be again. `listed` are texts
+    that its suite says mean the same, for who shows it beside the suite; it is never stored.
     """
 
     case_id: str

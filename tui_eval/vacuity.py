@@ -112,8 +112,8 @@ def asserted_nothing(case: Case, attempt: Attempt) -> bool:
 
 
 def _live(case: Case) -> list[str]:
-    """The types of what can fail in a case; that of what could not be read goes before the others, which are judged alone
-    where the format's own tool passes over it (`compat: reference`)."""
+    """The types of what can fail in a case; that of what could not be read goes before the others, which are
+    judged alone where the format's own tool passes over it (`compat: reference`)."""
     score = format_of(case.format).own_score(case)
     own = [_UNREAD] if _broken(case) else []
     own += [score] if score else []

@@ -16,8 +16,8 @@ PACKAGE = Path(__file__).parents[2] / "tui_eval"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 800
 SHORT, SHORT_ONES, MOST = 60, 16, 507
-"""A module of fewer lines is seldom a concept: no more such, and no more modules, besides `__init__`s. Both figures only
-go down; who needs another module looks first for one that belongs to its one user."""
+"""A module of fewer lines is seldom a concept: no more such, and no more modules, besides `__init__`s. Both
+figures only go down; who needs another module looks first for one that belongs to its one user."""
 
 
 AT_THE_TOP = {

@@ -1,4 +1,5 @@
-"""What benchmarks measure: a line as each is done, one table with the budgets at the end, and the help page Measured."""
+"""What benchmarks measure: a line as each is done, one table with the budgets at the end, and the help page
+Measured."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class Figures:
         *,
         timed: bool = False,
     ) -> None:
-        """Keep a figure, and print it. `timed`: it is a time, not a ratio of what was measured in turns, and not a size."""
+        """Keep a figure, and print it. `timed`: it is a time, not a ratio of what was measured in turns, and
+        not a size."""
         figure = Figure(section, what, measured, budget, held, timed and self._busy)
         self._test.append(figure)
         self.all.append(figure)

@@ -49,7 +49,8 @@ def timed(actual: object, expected: object) -> tuple[float, FrameComparison]:
 
 
 def comparisons(rows: int) -> list[float]:
-    """Seconds of a comparison in another order, with one wrong cell, and of floats without a key; then GB at the peak."""
+    """Seconds of a comparison in another order, with one wrong cell, and of floats without a key; then GB at
+    the peak."""
     expected = table(rows)
     took = {}
     for name, actual in variants(expected).items():

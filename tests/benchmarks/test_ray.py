@@ -1,4 +1,5 @@
-"""What Ray on this machine brings against the engine's own loop (design.md, Budgets): throughput, and the engine's part."""
+"""What Ray on this machine brings against the engine's own loop (design.md, Budgets): throughput, and the
+engine's part."""
 
 from __future__ import annotations
 
@@ -80,8 +81,8 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def beside(figures: Figures, folder: Path, what: str, *, always: bool) -> None:
-    """A project's run here and on Ray. The gain has a budget where there is a processor for every part, or `always`: where
-    attempts weigh, whose answers are larger than those of the engine's own budget."""
+    """A project's run here and on Ray. The gain has a budget where there is a processor for every part, or
+    `always`: where attempts weigh, whose answers are larger than those of the engine's own budget."""
     here, ray = driven(folder), driven(folder, "--on", "ray")
     gain = ray.throughput / here.throughput
     owed = always or (os.cpu_count() or 1) >= FREE

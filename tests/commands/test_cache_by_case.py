@@ -48,8 +48,8 @@ def test_an_agent_that_is_told_the_case_gets_no_answer_of_another_case(
 def test_a_function_that_takes_the_message_alone_is_asked_once(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was asked, and paid, for each case that asks the same, and again where one was renamed; not where an edit has it
-    take the session."""
+    """It was asked, and paid, for each case that asks the same, and again where one was renamed; not where an
+    edit has it take the session."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "suite.yaml").write_text(SUITE.replace("[alpha]", "[a]").replace("[beta]", "[a]"), "utf-8")
     (tmp_path / "bot.py").write_text("def answer(message):\n    return 'a'\n", "utf-8")

@@ -1,4 +1,5 @@
-"""Which files count for `--changed` and `--cache`: those outside the project, those that are gone, and whatever their names."""
+"""Which files count for `--changed` and `--cache`: those outside the project, those that are gone, and
+whatever their names."""
 
 from __future__ import annotations
 

@@ -178,7 +178,8 @@ def test_a_format_that_cannot_be_loaded_is_named(extended: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_packages_are_read_only_where_one_may_add_something(tmp_path: Path, packed: bool) -> None:
-    """The reading of all packages takes longer than the rest of a small run; what is in an archive is not looked into."""
+    """The reading of all packages takes longer than the rest of a small run; what is in an archive is not
+    looked into."""
     folder = tmp_path / "packages"
     info = folder / "else-1.dist-info"
     info.mkdir(parents=True)

@@ -328,7 +328,8 @@ def test_what_can_be_run_of_a_run_with_a_gap_is_run_and_the_gap_is_said(cli: Cli
 
 
 def _cut_off(folder: Path, without: str = "") -> None:
-    """As `kill -9` leaves a run whose last attempt was being asked; also `without` a fact that is written at its end."""
+    """As `kill -9` leaves a run whose last attempt was being asked; also `without` a fact that is written at
+    its end."""
     with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
         connection.execute(
             "UPDATE attempts SET state = 'running', outcome = NULL WHERE id = (SELECT max(id) FROM attempts)"

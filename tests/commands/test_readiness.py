@@ -196,7 +196,8 @@ def test_whose_word_grades_is_what_a_run_would_take(
 
 
 def test_a_variable_that_is_not_set_is_said_where_it_is_wanted(cli: Cli, project: Path) -> None:
-    """tui_eval.yaml for its agents, judge and databases, once for all that need them; the suite for its own providers."""
+    """tui_eval.yaml for its agents, judge and databases, once for all that need them; the suite for its own
+    providers."""
     more = (
         "  bot: {type: openai, base_url: 'http://127.0.0.1:9/v1', model: m, api_key: '${GONE_1}'}\n"
         "judge: {type: openai, model: m, api_key: '${GONE_2}'}\n"

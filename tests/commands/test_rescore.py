@@ -620,8 +620,8 @@ def test_what_is_not_in_a_results_file_is_not_judged_as_if_it_had_not_been_there
 def test_what_a_results_file_lacks_takes_nothing_s_place(
     cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Judged again from the file of its own run, all that sly_data had decided was an error, in the run's place: `--failed`
-    asked, and paid, once more."""
+    """Judged again from the file of its own run, all that sly_data had decided was an error, in the run's
+    place: `--failed` asked, and paid, once more."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.chdir(fast_samples(project))
     suite = "travel/tests/fixtures/split_the_bill.hocon"

@@ -1,4 +1,5 @@
-"""`runs`, `show`, `attach`, `export`, `prune`, `cancel`, `resume`, `rescore` on good runs and bad ones; tables on terminals."""
+"""`runs`, `show`, `attach`, `export`, `prune`, `cancel`, `resume`, `rescore` on good runs and bad ones;
+tables on terminals."""
 
 from __future__ import annotations
 

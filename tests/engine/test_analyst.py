@@ -88,8 +88,9 @@ async def agents_of(root: Path, *paths: str) -> dict[str, Any]:
 
 @pytest.mark.real
 async def test_each_checkout_and_every_part_of_a_run_knows_the_same_agents(shop: Path) -> None:
-    """One entry that cases of nao and of another format ask is an analyst for the first alone: which of the two a run said
-    went by its last case, so that `--changed` never came to rest, and shards of one plan were refused."""
+    """One entry that cases of nao and of another format ask is an analyst for the first alone: which of the
+    two a run said went by its last case, so that `--changed` never came to rest, and shards of one plan were
+    refused."""
     (shop / "tui_eval.yaml").write_text(
         "agents:\n  plain: {type: openai, base_url: 'http://127.0.0.1:9/v1', model: m, retries: 0}\n"
         "suites: [{path: 'tests/**', agent: plain}]\n",

@@ -234,7 +234,8 @@ def test_which_grader_promptfoo_takes(tmp_path: Path, monkeypatch: pytest.Monkey
 async def test_the_entry_of_a_judge_says_how_many_at_once_how_often_and_how_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What waits for its turn, or for the judge's `rate`, is in no time limit: neither the attempt's nor the judge's own."""
+    """What waits for its turn, or for the judge's `rate`, is in no time limit: neither the attempt's nor the
+    judge's own."""
     monkeypatch.setattr(time_limits, "AT_LEAST", 1.0)
     tests = ", ".join(f"{{vars: {{v: {number}}}}}" for number in range(4))
     (tmp_path / "promptfooconfig.yaml").write_text(

@@ -525,7 +525,8 @@ def test_what_a_command_only_writes_is_no_part_of_the_agent(tmp_path: Path, comm
 def test_what_javascript_and_ruby_load_by_a_name_from_their_own_folder_is_a_part_of_an_agent_and_of_a_case(
     tmp_path: Path, code: str, text: str, edited: str
 ) -> None:
-    """An answer from before an edit of `lib/one.js` was kept (`--cache`), and what had passed by it was not run (`--changed`)."""
+    """An answer from before an edit of `lib/one.js` was kept (`--cache`), and what had passed by it was not
+    run (`--changed`)."""
     files = {
         code: text, "lib/one.js": 'module.exports = require("./two.json")', "lib/two.json": "{}", "lib/typed.ts": "",
         "lib/esm.mjs": 'export { it } from "./deep"', "lib/deep/index.js": 'require("../one"); require("fs")',

@@ -1,5 +1,5 @@
-"""Suites that want everything there is to want: whatever a run without trust refuses, the survey named before; and every
-function that asks for trust is reached, so that a new one needs a suite here."""
+"""Suites that want everything there is to want: whatever a run without trust refuses, the survey named
+before; and every function that asks for trust is reached, so that a new one needs a suite here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Nothing begins while many attempts that have ended are not on disk: whoever kills the process would pay for them twice."""
+"""Nothing begins while many attempts that have ended are not on disk: whoever kills the process would pay for
+them twice."""
 
 from __future__ import annotations
 

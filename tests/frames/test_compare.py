@@ -133,7 +133,8 @@ def test_decimals_round_only_when_set() -> None:
     ids=str,
 )
 def test_a_number_is_itself_under_all_settings(settings: dict[str, Any], text: str, given: Any) -> None:
-    """1.015 was 1.01 as a float and 1.02 as a decimal; of a tolerance of 0 the expected 19.99 was 19.990000000000002."""
+    """1.015 was 1.01 as a float and 1.02 as a decimal; of a tolerance of 0 the expected 19.99 was
+    19.990000000000002."""
     for expected in (Decimal(text), float(text)):
         found = compare(rows(given(text)), rows(expected), ComparisonSettings(**settings))
         assert found.passed, found.text

@@ -1,4 +1,5 @@
-"""Expected SQL on a SQLite file: SQLite itself runs it, as the user's agent does; DuckDB what SQLite does not understand."""
+"""Expected SQL on a SQLite file: SQLite itself runs it, as the user's agent does; DuckDB what SQLite does not
+understand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Inline code that goes by a locale: node's answer, or an error that says why there is none; never the isolate's own."""
+"""Inline code that goes by a locale: node's answer, or an error that says why there is none; never the
+isolate's own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""No key ends the app: every key of the table on the tabs of every kind of case (each kind on two of the six, in turn) and on every screen and dialog,
-at widths from 20 to 200 columns."""
+"""No key ends the app: every key of the table on the tabs of every kind of case (each kind on two of the six,
+in turn) and on every screen and dialog, at widths from 20 to 200 columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The shards of the help page "Large runs", with the shell of each of its examples as it stands there: only the number of
-parts, and the folder that pods share, are others."""
+"""The shards of the help page "Large runs", with the shell of each of its examples as it stands there: only
+the number of parts, and the folder that pods share, are others."""
 
 from __future__ import annotations
 

@@ -139,7 +139,8 @@ async def test_runs_on_a_cluster(promise, processors: RayCluster, tmp_path: Path
 async def test_an_agent_has_the_variables_and_the_modules_that_it_has_here(
     processors: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Variables that are called like one of a machine are not withheld, and folders of the project are found as here."""
+    """Variables that are called like one of a machine are not withheld, and folders of the project are found
+    as here."""
     (tmp_path / "src" / "shopbot").mkdir(parents=True)
     (tmp_path / "src" / "shopbot" / "__init__.py").touch()
     (tmp_path / "src" / "shopbot" / "agent.py").write_text(

@@ -146,7 +146,8 @@ def test_junit_names_are_told_apart_and_its_sums_are_right(tmp_path: Path) -> No
 
 
 def test_junit_names_differ_where_only_a_value_of_a_matrix_does(tmp_path: Path) -> None:
-    """Also where CI systems would see that value last, behind a long one, or where a value holds what ids are made of."""
+    """Also where CI systems would see that value last, behind a long one, or where a value holds what ids are
+    made of."""
     long, run_id = "word " * 60, new_run_id()
     writer = RunWriter(Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a"]))
     ids = [f"s.yaml::x[a={a},b={b}]" for a in (long, "p::q") for b in ("x", "y")]

@@ -82,8 +82,8 @@ def markdown(reader: RunReader) -> str:
 
 @pytest.fixture
 def cut(tmp_path: Path) -> Path:
-    """A run that was cancelled: of three attempts of `x` two passed and one was cut, `y` passed, of `z` nothing came, and
-    of the first attempt of `w`, which lacks one more, only its input is known."""
+    """A run that was cancelled: of three attempts of `x` two passed and one was cut, `y` passed, of `z`
+    nothing came, and of the first attempt of `w`, which lacks one more, only its input is known."""
     run_id = new_run_id()
     folder = Store(tmp_path).create_folder(run_id)
     writer = RunWriter(folder, RunInfo(id=run_id, agents=["a"], started_at=1000.0))

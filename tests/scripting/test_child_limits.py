@@ -1,4 +1,5 @@
-"""A script that allocates without end ends, and says why; the machine and its neighbours go on. What runs ends with us."""
+"""A script that allocates without end ends, and says why; the machine and its neighbours go on. What runs
+ends with us."""
 
 from __future__ import annotations
 
@@ -169,7 +170,8 @@ LOOP = "module.exports = class { id() { return 'p' } async callApi() { while (tr
 
 
 def _stat(pid: int) -> tuple[str, str, int]:
-    """What a process is called, its state, and the hundredths of a second that it has worked; nothing of one that is gone."""
+    """What a process is called, its state, and the hundredths of a second that it has worked; nothing of one
+    that is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -248,7 +248,8 @@ def test_a_user_whom_the_system_does_not_know_has_a_temporary_home(tmp_path: Pat
 
 
 def test_a_home_that_nothing_can_be_made_in_is_no_place_for_anything(tmp_path: Path, monkeypatch) -> None:
-    """`/` of `docker run -u 1000`: results files could not be opened, nor merged, nor a run of what is read-only kept."""
+    """`/` of `docker run -u 1000`: results files could not be opened, nor merged, nor a run of what is
+    read-only kept."""
     for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     own, theirs = tmp_path / f"tui-eval-{os.getuid()}", tmp_path / "home"

@@ -1,4 +1,5 @@
-"""What every place of attempts has to do, whatever it is: `ATTEMPTS` of one that is open, `RUNS` of whole runs there."""
+"""What every place of attempts has to do, whatever it is: `ATTEMPTS` of one that is open, `RUNS` of whole
+runs there."""
 
 from __future__ import annotations
 

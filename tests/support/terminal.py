@@ -102,7 +102,8 @@ class Terminal:
     @property
     def text(self) -> str:
         """The screen."""
-        # Not `screen.display`: it raises (pyte 0.8.2) on the half of a wide character whose other half was written over.
+        # Not `screen.display`: it raises (pyte 0.8.2) on the half of a wide character whose other half was
+        # written over.
         rows = (self.screen.buffer[y] for y in range(self.screen.lines))
         return "\n".join("".join(row[x].data for x in range(self.screen.columns)).rstrip() for row in rows)
 

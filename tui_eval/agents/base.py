@@ -226,14 +226,15 @@ def _nothing(secret: str) -> None:
 class Services(msgspec.Struct):
     """What agents may use that lies outside their layer, handed in by the engine.
 
-    `run_sql(database, query)` answers `{columns, rows}` read-only (the `sql` tool; raises
-    ValueError with one line). `schema_text(database)` describes its tables for a model.
-    `recorded(spec, run, case_id, attempt)` gives a recorded `model.Attempt` or None (`replay`; raises NeedsTrust
-    where the spec's file names a run outside). `agent` gives the agent of another spec and `ask_model(system, prompt)` the judge's answer (a simulated user). `prices`
-    are the project's, USD per million tokens; `nao_costs` are those that a nao_config.yaml declares,
-    by `provider:model_id`, in nao's own words. `paces` are how fast agents may be asked, by their names.
-    `script_memory` is how many gigabytes a process of the project's code may have (None: the usual).
-    `conceal` takes a secret that came to be known while running (a token), which is masked from then on.
+    `run_sql(database, query)` answers `{columns, rows}` read-only (the `sql` tool; raises ValueError with one
+    line). `schema_text(database)` describes its tables for a model. `recorded(spec, run, case_id, attempt)`
+    gives a recorded `model.Attempt` or None (`replay`; raises NeedsTrust where the spec's file names a run
+    outside). `agent` gives the agent of another spec and `ask_model(system, prompt)` the judge's answer (a
+    simulated user). `prices` are the project's, USD per million tokens; `nao_costs` are those that a
+    nao_config.yaml declares, by `provider:model_id`, in nao's own words. `paces` are how fast agents may be
+    asked, by their names. `script_memory` is how many gigabytes a process of the project's code may have
+    (None: the usual). `conceal` takes a secret that came to be known while running (a token), which is masked
+    from then on.
     """
 
     root: Path
@@ -292,7 +293,8 @@ class Agent(ABC):
     spends: bool = True
     """Whether an answer takes tokens and money now: of one that was recorded both were spent then."""
     told_case: bool = False
-    """Whether it is told which case is asked (`SessionContext.case_id`): another case's kept answer is none of its own then."""
+    """Whether it is told which case is asked (`SessionContext.case_id`): another case's kept answer is none
+    of its own then."""
 
     def is_told_case(self) -> bool:
         """`told_case`, where that hangs on code which may be edited meanwhile."""

@@ -110,8 +110,9 @@ _BLOCK = r"(?s)```(\w*)[ \t]*\r?\n(.*?)(?:```|\Z)"
 
 
 def unread_metadata(text: str, facts: Collection[str]) -> str:
-    """The last fenced block of a reply in which `split_metadata` finds no metadata, where it was meant as such: it ends
-    the reply and cannot be read as an object (it is cut off, say), or words come after it and it holds some of `facts`."""
+    """The last fenced block of a reply in which `split_metadata` finds no metadata, where it was meant as
+    such: it ends the reply and cannot be read as an object (it is cut off, say), or words come after it and
+    it holds some of `facts`."""
     blocks = list(re.finditer(_BLOCK, text))
     if not blocks:
         return ""

@@ -37,9 +37,9 @@ OPPOSITE: dict[str, Comparison] = {"<=": ">", ">=": "<", "==": "!=", "<": ">=", 
 def texts(
     judged: str, wanted: Iterable[str], *, ignoring_case: bool = False, forbidden: bool = False
 ) -> list[Evidence]:
-    """Per text that was looked for where it stands in the one that was judged (code `contained`, or `forbidden`
-    where it must not be there), or that it does not (`not-contained`, `absent`: `actual` is what differs from it in case
-    alone, which is allowed)."""
+    """Per text that was looked for where it stands in the one that was judged (code `contained`, or
+    `forbidden` where it must not be there), or that it does not (`not-contained`, `absent`: `actual` is what
+    differs from it in case alone, which is allowed)."""
     found: list[Evidence] = []
     there, gone = ("forbidden", "absent") if forbidden else ("contained", "not-contained")
     for one in islice(wanted, MOST):

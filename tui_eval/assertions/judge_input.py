@@ -118,25 +118,23 @@ class _NoHosts:
 class JudgeServices(msgspec.Struct):
     """What judging may use that lies outside its layer; everything is optional.
 
-    `ask_judge(system, prompt, schema)` asks the configured judge (None: no judge is configured;
-    `schema` is a JSON schema wished for the reply); `judge_is_network` says that it is a neuro-san
-    network, which has instructions of its own. `judge_for(provider)` gives such a callable for
-    a grader that a suite names (a promptfoo provider id or mapping), None where another judges in its place
-    (`CannotJudge`: nothing speaks to it).
-    `embed(provider, texts)` gives a vector for each text, by the embedding provider that a suite names
-    or (None) the judge's; None where neither is configured. `scores(provider, text)` gives the scores of a
-    text's classes by the classifier that a suite names.
-    `judge_fault` says in one line why the configured judge cannot be asked at all; empty: nothing is known.
-    `try_sql` raises as `run_sql` would, before anybody is asked, and once for a query of a run; `backend_may_verify`: the
-    agent may bring the expected rows itself.
-    `run_sql(database, query)` runs the expected query, `agent_sql` the agent's own where its rows are wrong;
-    `rows(columns)` gives the agent's answer as
-    rows (`CannotJudge`: nothing says what they are). `hosts` run the suite's code. `base` is the suite's folder, `root` the project's. `comparison` holds comparison settings
-    in force (rtol, atol, decimals, ordered, key, and whatever `reference` needs). `env` are
-    variables that templates may read. `compares_columns` says that whoever asks will compare the
-    columns of a test itself when all have run (promptfoo's select-best, max-score), in `compare_seconds` (None: as
-    long as it takes). `in_time(what)` is entered around the judging of an assertion, and raises `CannotJudge`
-    where that does not end.
+    `ask_judge(system, prompt, schema)` asks the configured judge (None: no judge is configured; `schema` is a
+    JSON schema wished for the reply); `judge_is_network` says that it is a neuro-san network, which has
+    instructions of its own. `judge_for(provider)` gives such a callable for a grader that a suite names (a
+    promptfoo provider id or mapping), None where another judges in its place (`CannotJudge`: nothing speaks
+    to it). `embed(provider, texts)` gives a vector for each text, by the embedding provider that a suite
+    names or (None) the judge's; None where neither is configured. `scores(provider, text)` gives the scores
+    of a text's classes by the classifier that a suite names. `judge_fault` says in one line why the
+    configured judge cannot be asked at all; empty: nothing is known. `try_sql` raises as `run_sql` would,
+    before anybody is asked, and once for a query of a run; `backend_may_verify`: the agent may bring the
+    expected rows itself. `run_sql(database, query)` runs the expected query, `agent_sql` the agent's own
+    where its rows are wrong; `rows(columns)` gives the agent's answer as rows (`CannotJudge`: nothing says
+    what they are). `hosts` run the suite's code. `base` is the suite's folder, `root` the project's.
+    `comparison` holds comparison settings in force (rtol, atol, decimals, ordered, key, and whatever
+    `reference` needs). `env` are variables that templates may read. `compares_columns` says that whoever asks
+    will compare the columns of a test itself when all have run (promptfoo's select-best, max-score), in
+    `compare_seconds` (None: as long as it takes). `in_time(what)` is entered around the judging of an
+    assertion, and raises `CannotJudge` where that does not end.
     """
 
     ask_judge: Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None = None
@@ -262,9 +260,9 @@ _OBJECTS = 20
 
 
 def without_thoughts(text: str) -> str:
-    """A judge's reply without what it thought aloud, as servers give it that do not take that apart (`<think>…</think>`;
-    of some models only the end, and all before it is thought): a draft is no verdict. Empty where it never came to
-    an end. Marks within an object are words of its texts."""
+    """A judge's reply without what it thought aloud, as servers give it that do not take that apart
+    (`<think>…</think>`; of some models only the end, and all before it is thought): a draft is no verdict.
+    Empty where it never came to an end. Marks within an object are words of its texts."""
     marks = list(_THOUGHT.finditer(text))
     begins = bool(marks) and not text[: marks[0].start()].strip() and not marks[0][0].startswith("</")
     if not begins and text.lstrip()[:1] in ("{", "`", "["):

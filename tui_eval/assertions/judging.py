@@ -1,4 +1,5 @@
-"""The loop that judges a case, verdicts as handlers make them, and what they come to: outcome, score and first message."""
+"""The loop that judges a case, verdicts as handlers make them, and what they come to: outcome, score and
+first message."""
 
 from __future__ import annotations
 

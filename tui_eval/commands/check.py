@@ -124,7 +124,8 @@ class Counting:
 
 
 def _print(problems: Sequence[Problem]) -> tuple[int, int, int]:
-    """Print each problem once; how many errors there are, how many notes, and how many of these say different things."""
+    """Print each problem once; how many errors there are, how many notes, and how many of these say different
+    things."""
     alike: dict[tuple[str, str], list[Problem]] = {}
     errors = 0
     for problem in dict.fromkeys(problems):

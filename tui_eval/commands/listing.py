@@ -30,7 +30,8 @@ from tui_eval.vacuity import asserts_nothing
 def load_paths(
     paths: Sequence[str], config_file: str | None, trust: bool = False, configs: Sequence[str] = ()
 ) -> tuple[Config, Trust, list[Suite], list[Problem]]:
-    """The configuration, what may be done, every suite of the paths, and all problems of both; `configs` are read as one."""
+    """The configuration, what may be done, every suite of the paths, and all problems of both; `configs` are
+    read as one."""
     typed: dict[str, Any] = {}
     named = [Path(path).absolute() for path in paths or ["."]]
     if configs:

@@ -58,8 +58,8 @@ def say(text: str, to: TextIO | None = None, end: str = "\n") -> None:
 
 
 def _no_orders(text: str) -> str:
-    """A text in which CI's log sees none of its orders (`::stop-commands::x`, `##[add-mask]x`, `##vso[task.setvariable …]`): it
-    would carry out what an answer says."""
+    """A text in which CI's log sees none of its orders (`::stop-commands::x`, `##[add-mask]x`,
+    `##vso[task.setvariable …]`): it would carry out what an answer says."""
     if not any(map(os.environ.get, _CI)):
         return text
     return _ORDERS.sub(lambda found: f"{found[0]}·", text)
@@ -86,8 +86,9 @@ def put(text: str, stream: TextIO) -> None:
 
 
 def _terminal_is_gone(stream: TextIO, error: OSError) -> bool:
-    """Whether it went to a terminal that was closed, or whose line dropped: nobody looks there, as where a pipe's reader
-    has gone. Such a terminal is one no more for `isatty`, and a device still; a disk that fails gives EIO of a file."""
+    """Whether it went to a terminal that was closed, or whose line dropped: nobody looks there, as where a
+    pipe's reader has gone. Such a terminal is one no more for `isatty`, and a device still; a disk that fails
+    gives EIO of a file."""
     try:
         return error.errno == errno.EIO and stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):  # closed, or no file
@@ -99,8 +100,8 @@ _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 
 
 def _locale_has_signs() -> bool:
-    """Whether the locale that was asked for is one of UTF-8: under C and POSIX Python writes UTF-8 all the same (PEP 540).
-    Where none was asked for (containers, CI), or Python was told its encoding, it is."""
+    """Whether the locale that was asked for is one of UTF-8: under C and POSIX Python writes UTF-8 all the
+    same (PEP 540). Where none was asked for (containers, CI), or Python was told its encoding, it is."""
     get = os.environ.get
     if not sys.flags.utf8_mode or get("PYTHONUTF8") == "1" or get("PYTHONIOENCODING"):
         return True
@@ -182,7 +183,8 @@ def say_json(value: Any, indent: int = 2) -> None:
 
 
 def report_problems(problems: Iterable[Problem]) -> int:
-    """Print the errors among problems on stderr, each once; how many they are. Of what was passed over one line says how much."""
+    """Print the errors among problems on stderr, each once; how many they are. Of what was passed over one
+    line says how much."""
     errors = 0
     problems = list(problems)
     passed = {one.path for one in problems if one.passed_over and one.level == "note"}

@@ -27,8 +27,8 @@ _FILES = {"scripted": "script", "python": "function", "javascript": "file", "rub
 """The option of an agent that names its file."""
 _LOADING_SECONDS = 10.0
 _MADE_HERE = frozenset({"openai", "anthropic", "ollama", "http", "python", "command", "echo", "scripted"})
-"""Types of agents that are made of what stands in their entry and in files beside it: what they are refused for now, each
-of their cases would be refused for."""
+"""Types of agents that are made of what stands in their entry and in files beside it: what they are refused
+for now, each of their cases would be refused for."""
 
 
 def not_ready(loaded: Sequence[Suite], config: Config, trust: Trust) -> list[Problem]:
@@ -198,7 +198,8 @@ def _misnamed(job: Job, made: dict[int, Agent | None], config: Config, trust: Tr
 
 
 def _program(spec: AgentSpec) -> str:
-    """The program of a command that is named by its path; empty where it is found on the `PATH`, or made of a variable."""
+    """The program of a command that is named by its path; empty where it is found on the `PATH`, or made of a
+    variable."""
     words = spec.options.get("command")
     try:
         first = str((shlex.split(words) if isinstance(words, str) else words or [""])[0])

@@ -304,7 +304,8 @@ def export_run(reference: str, paths: Sequence[Path]) -> int:
 
 
 def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int:
-    """Have the judge name the groups of failures of a run that has ended: say what it asks and costs, ask, keep the names with the run and print the groups. Without a judge they are printed as they are.
+    """Have the judge name the groups of failures of a run that has ended: say what it asks and costs, ask,
+    keep the names with the run and print the groups. Without a judge they are printed as they are.
 
     Raises:
         CommandError: no such run, nothing that failed.

@@ -476,13 +476,14 @@ def code_of(outcomes: Collection[Outcome | None], stopped: str | None) -> int:
 
 
 _SAME_PRESS = 0.5
-"""Seconds within which a second signal is the first one again: npm, make and docker forward a Ctrl-C beside the terminal."""
+"""Seconds within which a second signal is the first one again: npm, make and docker forward a Ctrl-C beside
+the terminal."""
 
 
 class _Signals:
-    """Those that end a run: the first one in order, with its files, another one at once. What the process does with them
-    else comes back at the end. Who was started to ignore one (`nohup`; Ctrl-C, as a script's job in the background)
-    goes on to."""
+    """Those that end a run: the first one in order, with its files, another one at once. What the process
+    does with them else comes back at the end. Who was started to ignore one (`nohup`; Ctrl-C, as a script's
+    job in the background) goes on to."""
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -519,7 +520,8 @@ class _Signals:
         return False
 
     def after_run(self) -> None:
-        """All that was to run has: what is left is written. A handler may come in the midst of a line that is printed."""
+        """All that was to run has: what is left is written. A handler may come in the midst of a line that is
+        printed."""
 
         def late(number: int, _: object) -> None:
             if self.take(number):
@@ -570,8 +572,8 @@ def _report(
     *,
     told: bool,
 ) -> Collection[Outcome | None]:
-    """Print what came of the run, and (`told`) why it was stopped, on stderr where nothing else is printed; the outcomes of its cases. `read` is its table where
-    that has been made while the index was written."""
+    """Print what came of the run, and (`told`) why it was stopped, on stderr where nothing else is printed;
+    the outcomes of its cases. `read` is its table where that has been made while the index was written."""
     stopped = active.runner.stopped_because if told else None
     why = [f"stopped: {stopped}" if stopped else "", active.note]
     if (

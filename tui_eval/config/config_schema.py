@@ -357,10 +357,11 @@ DatabaseType = Literal["duckdb", "sqlite", "files", "postgres"]
 class AgentSpec(msgspec.Struct, omit_defaults=True):
     """One entry of `agents:` (or one made from `--agent`, a promptfoo provider).
 
-    `options` holds the keys that only its type reads (`base_url`, `system`, `tools`, `body`, …),
-    environment variables not yet filled in: `fill` does that when the agent is used. Relative paths
-    in it are relative to `base`. `variables` names those of the environment that its own code reads. `typed` is True where the person typed it on the command line,
-    which is trust enough. `prepared` says for which cases a format has added to it what the entry does not say.
+    `options` holds the keys that only its type reads (`base_url`, `system`, `tools`, `body`, …), environment
+    variables not yet filled in: `fill` does that when the agent is used. Relative paths in it are relative to
+    `base`. `variables` names those of the environment that its own code reads. `typed` is True where the
+    person typed it on the command line, which is trust enough. `prepared` says for which cases a format has
+    added to it what the entry does not say.
     """
 
     name: str
@@ -384,7 +385,8 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
 
     @property
     def marked_as(self) -> str:
-        """Under which name a run keeps what it was: cases of several formats may ask one entry, and each gets its own."""
+        """Under which name a run keeps what it was: cases of several formats may ask one entry, and each gets
+        its own."""
         return f"{self.name} ({self.prepared})" if self.prepared else self.name
 
 
@@ -403,8 +405,8 @@ class DatabaseSpec(msgspec.Struct, omit_defaults=True):
 
 
 class SuiteRule(msgspec.Struct, omit_defaults=True):
-    """One entry of `suites:`: settings for suites whose path matches the gitignore pattern. `wrong`: what in it could not
-    be read, so that nobody knows whom to ask."""
+    """One entry of `suites:`: settings for suites whose path matches the gitignore pattern. `wrong`: what in
+    it could not be read, so that nobody knows whom to ask."""
 
     path: str
     agent: str | None = None
@@ -420,7 +422,8 @@ class SuiteRule(msgspec.Struct, omit_defaults=True):
 
 
 class RunSettings(msgspec.Struct, omit_defaults=True):
-    """`run:`; seconds, USD, gigabytes. `on` is where attempts run (`where`), `files` how a cluster has the project's."""
+    """`run:`; seconds, USD, gigabytes. `on` is where attempts run (`where`), `files` how a cluster has the
+    project's."""
 
     concurrency: int = 8
     timeout: float = 120.0
@@ -448,9 +451,10 @@ class NaoProject(msgspec.Struct, omit_defaults=True):
 
 class Config(msgspec.Struct, omit_defaults=True):
     """Everything that configures a project. `root` is absolute; `file` is None without a file. `typed` are
-    options of the command line that promptfoo suites read as their `commandLineOptions`, `suite_secrets` those that
-    stand in suites which were read with it (`Suite.hidden`). `judge_wrong`: one is named that cannot be asked, and no
-    other is in its place. `doubled`: the sections, and keys of those without entries of their own, that are given twice."""
+    options of the command line that promptfoo suites read as their `commandLineOptions`, `suite_secrets`
+    those that stand in suites which were read with it (`Suite.hidden`). `judge_wrong`: one is named that
+    cannot be asked, and no other is in its place. `doubled`: the sections, and keys of those without entries
+    of their own, that are given twice."""
 
     root: Path
     file: Path | None = None

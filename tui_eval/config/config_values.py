@@ -86,7 +86,8 @@ def no_variable(text: str) -> str:
 
 
 def with_names(text: str, kept: Callable[[str], bool], filled: bool) -> str:
-    """A text with some variables as `${NAME}`, and no default of theirs; the others filled in, or left as they stand."""
+    """A text with some variables as `${NAME}`, and no default of theirs; the others filled in, or left as
+    they stand."""
     sign = "$$" if filled else "$"
     named = _VARIABLE.sub(lambda one: f"{sign}{{{one[1]}}}" if one[1] and kept(one[1]) else one[0], text)
     return _filled_where_possible(named) if filled else named
@@ -121,7 +122,8 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
     address = next((options[key] for key in _ADDRESS_KEYS if key in options), _DEFAULT_ADDRESS.get(spec.type))
 
     def allow(name: str) -> None:
-        # This machine may be sent what stands in the file; what the file reads of the environment is asked for there too.
+        # This machine may be sent what stands in the file; what the file reads of the environment is asked
+        # for there too.
         if not (name == USUAL_KEYS.get(spec.type) and is_own_host(spec.type, address)):
             forbid(name, destination(address))
 
@@ -326,8 +328,8 @@ def host_of(address: str | None) -> str:
 
 
 def destination(address: str | None) -> str:
-    """Where something would be sent, for people: the host, or the address as it stands where that names none (a template
-    that nothing fills in)."""
+    """Where something would be sent, for people: the host, or the address as it stands where that names none
+    (a template that nothing fills in)."""
     return host_of(address) or address or ""
 
 
@@ -364,9 +366,9 @@ def _is_this_machine(host: str) -> bool:
     return host.startswith(("/", "@")) or _is_loopback(host.lower())
 
 
-# -- Where PostgreSQL's library (libpq) would go with an address, and which files it would read for it. It has rules of its
-# own: `postgres://localhost?@other/db` and `postgres://localhost/db?hostaddr=10.0.0.1` are not this machine's, and an
-# address may be words (`host=… password=…`).
+# -- Where PostgreSQL's library (libpq) would go with an address, and which files it would read for it. It has
+# rules of its own: `postgres://localhost?@other/db` and `postgres://localhost/db?hostaddr=10.0.0.1` are not
+# this machine's, and an address may be words (`host=… password=…`).
 
 _POSTGRES = ("postgresql://", "postgres://")
 _PG_USER = r"([^:@]*)(?::([^@]*))?@"

@@ -1,5 +1,5 @@
-"""An entry put below a key of `tui_eval.yaml`, as one line: comments and layout of the file stay as they are. That of an
-agent is made of what a person types."""
+"""An entry put below a key of `tui_eval.yaml`, as one line: comments and layout of the file stay as they are.
+That of an agent is made of what a person types."""
 
 from __future__ import annotations
 

@@ -99,8 +99,9 @@ def find_root(
 
 
 def _anybodys(file: Path, start: Path) -> bool:
-    """Whether somebody else has put a file into a folder above that all may write (`/tmp`): it says nothing of what is below,
-    unless that is the same person's (a volume of a container, whose folders are often for all)."""
+    """Whether somebody else has put a file into a folder above that all may write (`/tmp`): it says nothing
+    of what is below, unless that is the same person's (a volume of a container, whose folders are often for
+    all)."""
     if file.parent == start:
         return False
     try:
@@ -274,8 +275,9 @@ def case_database(config: Config, named: str | None, suite: str | Path, trust: T
 
 
 def database_spec(config: Config, name: str | None) -> DatabaseSpec | None:
-    """The entry that a case or a tool means by a name, as it stands: the one named, else the only one there is; nao takes
-    its only one whatever the test calls it (nao-core 0.3.29). None: there is none, or several and none is named."""
+    """The entry that a case or a tool means by a name, as it stands: the one named, else the only one there
+    is; nao takes its only one whatever the test calls it (nao-core 0.3.29). None: there is none, or several
+    and none is named."""
     known = config.databases
     only = next(iter(known.values())) if len(known) == 1 else None
     return known.get(name or "") or (only if name is None or config.nao is not None else None)
@@ -290,8 +292,8 @@ def rule_for(config: Config, suite_path: str | Path) -> SuiteRule | None:
 
 
 def passed_over(config: Config, suite_paths: Iterable[str]) -> list[Problem]:
-    """A note for each `tui_eval.yaml` between the root and one of these suites (paths from the root): the suite runs by the
-    root's, with other agents and limits than its own folder says."""
+    """A note for each `tui_eval.yaml` between the root and one of these suites (paths from the root): the
+    suite runs by the root's, with other agents and limits than its own folder says."""
     above = {folder for path in suite_paths for folder in Path(path).parents} - {Path(".")}
     notes: list[Problem] = []
     for folder in sorted(above):
@@ -303,9 +305,9 @@ def passed_over(config: Config, suite_paths: Iterable[str]) -> list[Problem]:
 
 
 def unused_rules(config: Config, suite_paths: Iterable[str], whole: bool = False) -> list[Problem]:
-    """A note for each entry of `suites:` that matches some of these suites (paths from the root), of which entries before
-    it take all. `whole`: these are all suites of the project, and what matches none of them is noted, too; else it is said
-    of what can have no others alone."""
+    """A note for each entry of `suites:` that matches some of these suites (paths from the root), of which
+    entries before it take all. `whole`: these are all suites of the project, and what matches none of them is
+    noted, too; else it is said of what can have no others alone."""
     if config.file is None:
         return []
     came: dict[int, set[int]] = {}
@@ -343,7 +345,8 @@ def _first_match(config: Config, path: str) -> int:
 
 
 def _takes_all_of(pattern: str, later: str) -> bool:
-    """Whether a pattern plainly matches whatever another one does: all there is, or all of a folder that it begins with."""
+    """Whether a pattern plainly matches whatever another one does: all there is, or all of a folder that it
+    begins with."""
     if pattern in ("*", "**", "/**"):
         return True
     folder = pattern.removeprefix("/").removesuffix("**")
@@ -397,8 +400,8 @@ def state_dir(root: Path) -> Path:
 
 
 def also_read(root: Path, written: Path) -> Path | None:
-    """The store's other folder, where that is there and may be looked into: `.tui-eval` of a root that cannot be written,
-    or what was kept elsewhere while it could not be. `written` is the one of `state_dir`."""
+    """The store's other folder, where that is there and may be looked into: `.tui-eval` of a root that cannot
+    be written, or what was kept elsewhere while it could not be. `written` is the one of `state_dir`."""
     folder = root / ".tui-eval"
     other = _persons_dir(root) if written == folder else folder
     if (other == folder and kept_by_link(root)) or not _can_be_read(other):

@@ -238,8 +238,8 @@ class ActiveRun:
                 return {}
 
     async def _look_again(self) -> None:
-        """Whether the agents and files are still those that the run began with; not after an interrupt, as `_found`: who goes on
-        with the run looks."""
+        """Whether the agents and files are still those that the run began with; not after an interrupt, as
+        `_found`: who goes on with the run looks."""
         assert self.writer is not None
         facts = self.writer.info.provenance
         if self.runner.stopped_because != INTERRUPTED and isinstance(agents := facts.get("agents"), dict):

@@ -303,9 +303,10 @@ class Imports:
         self._elsewhere: dict[str, list[Path]] = {}
 
     def of(self, files: Iterable[Path], *roots: Path) -> list[Path]:
-        """The files under one of `roots`, beside one of `files`, or in a folder of the person's that Python looks in
-        (`PYTHONPATH`, what is installed with `pip install -e`), that these Python files import, and those that JavaScript
-        and Ruby load by a name from their own folder, also by way of each other; without `files` themselves. Those that cannot be read or parsed import what they did before."""
+        """The files under one of `roots`, beside one of `files`, or in a folder of the person's that Python
+        looks in (`PYTHONPATH`, what is installed with `pip install -e`), that these Python files import, and
+        those that JavaScript and Ruby load by a name from their own folder, also by way of each other;
+        without `files` themselves. Those that cannot be read or parsed import what they did before."""
         first = [path for path in files if imports_others(path)]
         folders = list(dict.fromkeys([*(path.parent for path in first if path.suffix == ".py"), *roots]))
         found = dict.fromkeys(first)

@@ -188,8 +188,8 @@ def _replays(spec: AgentSpec) -> bool:
 
 
 async def forget(cache: AnswerCache, keys: Sequence[bytes], gone: set[bytes]) -> None:
-    """Forget what is asked anew, before it is: neither an error now, nor the rest of a conversation that was another, leaves
-    what was answered then. `gone` learns of which there was an answer."""
+    """Forget what is asked anew, before it is: neither an error now, nor the rest of a conversation that was
+    another, leaves what was answered then. `gone` learns of which there was an answer."""
     gone.update(await in_thread(lambda: [key for key in keys if cache.forget(key)]))
 
 
@@ -215,7 +215,8 @@ def _lasting(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 def next_key(cache: AnswerCache, asked: bytes, chain: bytes, request: Request) -> bytes:
     """The key of an answer to a request, after what was asked before it: `chain`, the key of that."""
-    # What followed private data was once answered without them where they came from the cache: those answers are let be.
+    # What followed private data was once answered without them where they came from the cache: those answers
+    # are let be.
     private = request.sly_data and ("carried", request.sly_data)
     fields = [
         request.text, request.messages, private, request.chat_filter, _lasting(request.vars), request.sql,

@@ -1,5 +1,5 @@
-"""The cases that a request chooses from, made no further than it needs them: of a table of a hundred thousand rows, one case by
-its id, or the first ten, are there at once."""
+"""The cases that a request chooses from, made no further than it needs them: of a table of a hundred thousand
+rows, one case by its id, or the first ten, are there at once."""
 
 from __future__ import annotations
 

@@ -184,7 +184,8 @@ def marked_as(job: Job, config: Config) -> str:
 
 
 def mark_then(agents: Mapping[str, Any], job: Job, config: Config) -> Any:
-    """What a run says that the agent of a job was; runs of earlier versions say it of one entry once, by its name alone."""
+    """What a run says that the agent of a job was; runs of earlier versions say it of one entry once, by its
+    name alone."""
     assert job.spec is not None
     names = marked_as(job, config), job.spec.marked_as, job.spec.name
     return next((agents[name] for name in names if name in agents), None)
@@ -212,8 +213,8 @@ def changed_since(
     hashes: Mapping[str, str],
     suites: Iterable[Suite],
 ) -> list[str]:
-    """What of that which a run's kept results rest on is otherwise by now, in words: agents, files that cases name, cases
-    in their suites. What the run does not say of it is none. Blocking: it reads files.
+    """What of that which a run's kept results rest on is otherwise by now, in words: agents, files that cases
+    name, cases in their suites. What the run does not say of it is none. Blocking: it reads files.
 
     Args:
         asked: What is still to be run, of agents that have results.
@@ -241,8 +242,9 @@ def changed_since(
 
 
 class VerdictSettings:
-    """What a verdict rests on beside the case, its files and the agent: the settings it is judged by, the judge, and the
-    databases. Kept as hashes with each run; no secret's value is in them. Blocking: use it in threads."""
+    """What a verdict rests on beside the case, its files and the agent: the settings it is judged by, the
+    judge, and the databases. Kept as hashes with each run; no secret's value is in them. Blocking: use it in
+    threads."""
 
     def __init__(self, marks: Fingerprints) -> None:
         self._marks = marks
@@ -276,7 +278,8 @@ class VerdictSettings:
         return {**kept, "variables": variables} if variables else kept
 
     def same(self, job: Job, kept: Any) -> bool:
-        """Whether a job would be judged as in the run that kept this; of variables those count whose names are known."""
+        """Whether a job would be judged as in the run that kept this; of variables those count whose names
+        are known."""
         suites, databases, graders, prices, variables = (
             _mapping(kept, name) for name in ("suites", "databases", "graders", "prices", "variables")
         )

@@ -184,7 +184,8 @@ _DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?!\d)")
 
 
 def _told(values: Mapping[str, Any]) -> str:
-    """Variables in JavaScript's numbers and its spelling of JSON, whatever the order of keys, without those of a run."""
+    """Variables in JavaScript's numbers and its spelling of JSON, whatever the order of keys, without those
+    of a run."""
     return json.dumps({name: _value(value) for name, value in _lasting(values)}, sort_keys=True)
 
 
@@ -255,9 +256,10 @@ class _Alike:
             self._by_key.setdefault(key, []).append(place)
 
     def places(self, name: str, key: str, number: int | None, row: dict[str, Any]) -> list[int]:
-        """Of a row of that description, variables and number: those that have both. Else those of the description whose
-        variables fit, or else all of it, and those that have its variables; or else any whose variables fit. A case that
-        a row of another test is exactly of is not this one's: it stands for none that is gone."""
+        """Of a row of that description, variables and number: those that have both. Else those of the
+        description whose variables fit, or else all of it, and those that have its variables; or else any
+        whose variables fit. A case that a row of another test is exactly of is not this one's: it stands for
+        none that is gone."""
         same = self._by_key.get(key, [])
         if called := [place for place in same if name in self._names(place)]:
             return called
@@ -363,10 +365,10 @@ def never_ran(
     runs_now: Callable[[str, Column], bool],
     cases: Callable[[], list[Case]],
 ) -> str:
-    """Which of the cases `asked` for (ids) never ran to their end in what a request looks back at, with what runs them, in
-    words; empty: none. Cases of which only the number is known count, where any of `asked` may be one; those that run now do not: if they do not end
-    either, their own run says it. What failed in a file and is none of the `cases` that there are counts,
-    too. `history` has the results by case id.
+    """Which of the cases `asked` for (ids) never ran to their end in what a request looks back at, with what
+    runs them, in words; empty: none. Cases of which only the number is known count, where any of `asked` may
+    be one; those that run now do not: if they do not end either, their own run says it. What failed in a file
+    and is none of the `cases` that there are counts, too. `history` has the results by case id.
 
     Raises:
         FilterError: a results file cannot be read.
@@ -409,7 +411,8 @@ def _names_some(request: RunRequest) -> bool:
 def _gone(
     root: Path, option: str, file: str, rows: Iterable[dict[str, Any]], cases: Iterable[Case]
 ) -> list[str]:
-    """That tests which failed in a file are not here, in words. Those of suites that are elsewhere are not asked for."""
+    """That tests which failed in a file are not here, in words. Those of suites that are elsewhere are not
+    asked for."""
     here = {case.suite for case in cases}
     names: dict[Any, str] = {}
     for row in rows:
@@ -516,8 +519,8 @@ def _is_named(column: Column, request: RunRequest) -> bool:
 
 
 def _of_these(rows: Iterable[tuple[str, str]], asked: Collection[str], unnamed: int) -> list[str]:
-    """The names of those, by id and name, that are among the ids asked for, and of those of which only the number is known
-    as many as may be among them."""
+    """The names of those, by id and name, that are among the ids asked for, and of those of which only the
+    number is known as many as may be among them."""
     found = {case_id: name for case_id, name in rows if case_id in asked or is_numbered(name)}
     beyond = set([case_id for case_id, name in found.items() if is_numbered(name)][unnamed:])
     return [name for case_id, name in found.items() if case_id not in beyond]

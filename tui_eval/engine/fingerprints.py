@@ -135,7 +135,8 @@ class Fingerprints:
         return Trust(self._trust.granted, agreed=self._trust.agreed)
 
     def with_databases(self, spec: AgentSpec) -> dict[str, str]:
-        """As `agent`, with a hash of the databases that its own tools ask: which they are, and what is in their files."""
+        """As `agent`, with a hash of the databases that its own tools ask: which they are, and what is in
+        their files."""
         names = sorted(set(tool_databases(spec)), key=str)
         if not names:
             return self.agent(spec)
@@ -243,9 +244,10 @@ class Fingerprints:
         return self._asking().covers(f"read {from_root(path, self.root)}")
 
     def files_of(self, job: Job) -> tuple[dict[str, str], str]:
-        """Hashes of the files that a case names in its assertions, variables and options, and that the settings of its
-        suite name, with the code beside them, and of its databases, by their paths from the root; and a hash of all that
-        names them: as long as it is the same, one that is missing among them is gone. Empty where nothing names any."""
+        """Hashes of the files that a case names in its assertions, variables and options, and that the
+        settings of its suite name, with the code beside them, and of its databases, by their paths from the
+        root; and a hash of all that names them: as long as it is the same, one that is missing among them is
+        gone. Empty where nothing names any."""
         found: dict[str, str] = {}
         of_suite, named = self._named_in_settings(job)
         texts = set(named)
@@ -319,8 +321,9 @@ class Fingerprints:
 
 
 class AgentsAsked:
-    """Whom cases ask, as `--changed` tells agents apart, without their files: by the configuration and the suites'
-    settings that it is made with (a suite's `env` is sent, too, where a prompt names it). `earlier` knows of those that cannot be found in these. Blocking: use it in threads."""
+    """Whom cases ask, as `--changed` tells agents apart, without their files: by the configuration and the
+    suites' settings that it is made with (a suite's `env` is sent, too, where a prompt names it). `earlier`
+    knows of those that cannot be found in these. Blocking: use it in threads."""
 
     def __init__(
         self,
@@ -436,8 +439,8 @@ def _hidden(variable: str) -> bool:
 
 
 def without_secrets(given: Any, filled: Any, name: str, within: str = "") -> Any:
-    """A value as it is filled in, of secrets in it the names of their variables; `within` is the name of the mapping that
-    it stands in."""
+    """A value as it is filled in, of secrets in it the names of their variables; `within` is the name of the
+    mapping that it stands in."""
     if isinstance(filled, dict):
         known = given if isinstance(given, dict) else {}
         return {
@@ -528,8 +531,9 @@ _OF_NODE = ("process.env", "process?.env")
 
 
 def named_variables(jobs: Iterable[Job], root: Path) -> set[str]:
-    """The variables of the person's environment that suites name: `env.NAME` in templates, also in those that are taken in
-    or stand in a file that a case names, and in JavaScript; `${NAME}` in the entries of agents and graders. Not those that a suite has itself."""
+    """The variables of the person's environment that suites name: `env.NAME` in templates, also in those that
+    are taken in or stand in a file that a case names, and in JavaScript; `${NAME}` in the entries of agents
+    and graders. Not those that a suite has itself."""
     found: set[str] = set()
     files: dict[Path, set[str]] = {}
     seen: set[tuple[int, ...]] = set()

@@ -119,7 +119,8 @@ def is_masked(case: Case) -> bool:
 
 
 def restored(case: Case, today: Case, masker: Masker) -> Case:
-    """A recorded case with what is masked in it taken from the case as it is today, where that is the same otherwise."""
+    """A recorded case with what is masked in it taken from the case as it is today, where that is the same
+    otherwise."""
     now = msgspec.json.decode(encode_json(today))
     hidden = msgspec.json.decode(encode_json(KeptCases(masker).kept(today)))
     found = _restored_value(msgspec.json.decode(encode_json(case)), hidden, now)

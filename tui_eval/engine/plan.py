@@ -42,8 +42,8 @@ HELD_AS_THEY_ARE = 2_000
 
 
 class Job(msgspec.Struct, gc=False):
-    """One case with one agent. The case is `held` packed where there are many, and made when it is asked for; `suite` and
-    `format` are the case's. `spec` is None where no agent could be found; `problem` says why.
+    """One case with one agent. The case is `held` packed where there are many, and made when it is asked for;
+    `suite` and `format` are the case's. `spec` is None where no agent could be found; `problem` says why.
 
     `base` is the suite's folder, `settings` what its file says about all of it, `timeout` seconds for one
     attempt, `deadline_all` seconds for all its attempts together (neuro-san), `deadline_suite` seconds
@@ -79,7 +79,8 @@ class Job(msgspec.Struct, gc=False):
     suite: str = ""
     format: str = ""
     of_attempts: int = 0
-    """How many attempts its case has where each of them is a job by itself (judged again, gone on with); 0: `attempts`."""
+    """How many attempts its case has where each of them is a job by itself (judged again, gone on with); 0:
+    `attempts`."""
 
     def __post_init__(self) -> None:
         if isinstance(self.held, Case):
@@ -156,8 +157,9 @@ def plan(
 ) -> list[Job]:
     """The jobs of a request, in the order of suite and case, columns of one case together.
 
-    `settings` are those of the suites by path. What `--failed` comes to is kept in the request's `cells`. With `chosen` the request's
-    filters have been applied. `trust` is what the models that agents name may be filled in by.
+    `settings` are those of the suites by path. What `--failed` comes to is kept in the request's `cells`.
+    With `chosen` the request's filters have been applied. `trust` is what the models that agents name may be
+    filled in by.
 
     Raises:
         SelectionError: a selection matches nothing.
@@ -354,8 +356,8 @@ _NO_COMPARISON: dict[str, Any] = {}
 
 
 class AskedBySuite:
-    """Of whom, and how often, the cases of each suite are asked, as they are added: what tui_eval.yaml decides on beside
-    what the cases say. What is typed is not in it (`shard_runs.asked_of`)."""
+    """Of whom, and how often, the cases of each suite are asked, as they are added: what tui_eval.yaml
+    decides on beside what the cases say. What is typed is not in it (`shard_runs.asked_of`)."""
 
     def __init__(
         self, config: Config, request: RunRequest, settings: Mapping[str, dict[str, Any]], trust: Trust
@@ -392,8 +394,8 @@ class AskedBySuite:
         whom.update(" ".join(filter(None, (name, model))) for model in _column_models(models or [None], spec))
 
     def kept(self) -> dict[str, list[list[str]]]:
-        """By suite the agents with their models, the numbers of attempts, and a hash of how answers are judged; what most
-        suites have once."""
+        """By suite the agents with their models, the numbers of attempts, and a hash of how answers are
+        judged; what most suites have once."""
         return judged_under.most_once(
             {
                 suite: [sorted(whom), sorted(times), [self._rules[suite]]]

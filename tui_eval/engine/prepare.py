@@ -428,8 +428,8 @@ def _asked_with_it(added: Sequence[Job]) -> str:
 
 
 def kept_answers(config: Config, trust: Trust, request: RunRequest, *, keeps: bool = True) -> Answers | None:
-    """The answers that are kept, where somebody asked for that; what is asked anew replaces its own in any case. Of a run
-    that `keeps` nothing only those that are there are taken."""
+    """The answers that are kept, where somebody asked for that; what is asked anew replaces its own in any
+    case. Of a run that `keeps` nothing only those that are there are taken."""
     judge = config.judge is not None and config.judge.cache
     entries = judge or any(spec.cache for spec in config.agents.values())
     wanted = entries if request.cache is None else request.cache

@@ -241,8 +241,9 @@ def agents_asked(agents: dict[str, Any], config: Config, trust: Trust, jobs: lis
 def rewritten(
     facts: dict[str, Any], config: Config, trust: Trust, jobs: list[Job], since: float
 ) -> list[str]:
-    """Those of a run's agents with files, and of the files that its cases name, that were written since it began: whatever
-    they are now, what some of it rests on may be another. Looks at files: call it in a thread."""
+    """Those of a run's agents with files, and of the files that its cases name, that were written since it
+    began: whatever they are now, what some of it rests on may be another. Looks at files: call it in a
+    thread."""
     specs = {marked_as(job, config): job.spec for job in jobs if job.spec is not None}
     marks = Fingerprints(config, trust)
     files = facts.get("files")

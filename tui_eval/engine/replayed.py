@@ -1,7 +1,7 @@
 """Which run, and which attempt of it, `replay` answers a case with.
 
-A run that a file names is one of this project's store, or a folder of the project: another one holds what a person asked
-elsewhere, and is read only where they agree to that, like any other file outside the root.
+A run that a file names is one of this project's store, or a folder of the project: another one holds what a
+person asked elsewhere, and is read only where they agree to that, like any other file outside the root.
 """
 
 from __future__ import annotations

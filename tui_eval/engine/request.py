@@ -30,20 +30,23 @@ class RequestCell(msgspec.Struct, omit_defaults=True):
 class RunRequest(msgspec.Struct, omit_defaults=True):
     """Which cases, with whom, how often and within which limits.
 
-    `case_ids` None means every case of `paths`; `select` takes names, ids, stems and folders.
-    `cells` narrows to columns of cases (rerunning what did not pass where it did not pass): they are asked of
-    these agents and models, whatever `agents` and `models` say; `agents` then only says which of them a person
-    has typed. `threshold` (0–1) is the share
-    of attempts that must pass; None: all, or what the case says. `timeout` in seconds, `max_cost`
-    in USD. `step`: a person decides on each turn. `assess`:
-    failures are grouped at the end, and named by the judge where there is one. `continue_from`: a recorded attempt goes before. `rescores`
-    is the run whose answers are judged again, without an agent. `linked_to` is the run whose part is run again or added to. The filters from `filter_range`
-    to `filter_errors_only`, `vars`, `prompt_prefix` and `prompt_suffix` are promptfoo's, by its names;
-    `delay` is in seconds. `changed_only` leaves out what passed and has not changed since. `cache` takes answers that are kept, and keeps them
-    (None: as each agent's entry says); `anew` is what a person runs again: none of them is taken, and they are replaced. `on` is where attempts run (`config_schema.where`; None: as configured), `on_recorded` says that a run's record names
-    it, not a person: a cluster is then trusted as one in a file. `shard` is the part of the cases that
-    this run takes (`engine.shards`). `no_fail_fast` takes back a run's `fail_fast` where it is gone on with. `env_files` are those whose variables were read (`--env-file`), to name them again. `configs` are promptfoo's `-c`: configurations that are read as one. `root` is the project where that is known (the app's), whatever
-    `tui_eval.yaml` lies nearer to the paths.
+    `case_ids` None means every case of `paths`; `select` takes names, ids, stems and folders. `cells` narrows
+    to columns of cases (rerunning what did not pass where it did not pass): they are asked of these agents
+    and models, whatever `agents` and `models` say; `agents` then only says which of them a person has typed.
+    `threshold` (0–1) is the share of attempts that must pass; None: all, or what the case says. `timeout` in
+    seconds, `max_cost` in USD. `step`: a person decides on each turn. `assess`: failures are grouped at the
+    end, and named by the judge where there is one. `continue_from`: a recorded attempt goes before.
+    `rescores` is the run whose answers are judged again, without an agent. `linked_to` is the run whose part
+    is run again or added to. The filters from `filter_range` to `filter_errors_only`, `vars`, `prompt_prefix`
+    and `prompt_suffix` are promptfoo's, by its names; `delay` is in seconds. `changed_only` leaves out what
+    passed and has not changed since. `cache` takes answers that are kept, and keeps them (None: as each
+    agent's entry says); `anew` is what a person runs again: none of them is taken, and they are replaced.
+    `on` is where attempts run (`config_schema.where`; None: as configured), `on_recorded` says that a run's
+    record names it, not a person: a cluster is then trusted as one in a file. `shard` is the part of the
+    cases that this run takes (`engine.shards`). `no_fail_fast` takes back a run's `fail_fast` where it is
+    gone on with. `env_files` are those whose variables were read (`--env-file`), to name them again.
+    `configs` are promptfoo's `-c`: configurations that are read as one. `root` is the project where that is
+    known (the app's), whatever `tui_eval.yaml` lies nearer to the paths.
     """
 
     paths: list[str] = []

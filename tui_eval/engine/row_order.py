@@ -52,8 +52,8 @@ def hands_on(case: Case) -> bool:
 
 
 class HandedOn(msgspec.Struct):
-    """What cases hand on to one attempt: stored outputs by name, and the rows of its conversation before it; `masked` as
-    `Memory`'s."""
+    """What cases hand on to one attempt: stored outputs by name, and the rows of its conversation before it;
+    `masked` as `Memory`'s."""
 
     stored: dict[str, Any]
     rows: list[dict[str, Any]]
@@ -141,12 +141,13 @@ class Memory:
         self._first[test] = min(case.order, self._first.get(test, case.order))
 
     def _turn(self, suite: str, order: int, number: int) -> tuple[int, int, int]:
-        """When promptfoo has its turn: test by test, of each the first attempt at all its combinations, then the second."""
+        """When promptfoo has its turn: test by test, of each the first attempt at all its combinations, then
+        the second."""
         return self._first[self._tests[suite, order]], number, order
 
     def remember(self, case: Case, agent: str, model: str | None, attempt: Attempt) -> None:
-        """Keep what later cases of the run may ask for from an attempt. A conversation goes on after an answer that is an
-        error, or that could not be judged; what is no answer at all leaves no row."""
+        """Keep what later cases of the run may ask for from an attempt. A conversation goes on after an
+        answer that is an error, or that could not be judged; what is no answer at all leaves no row."""
         key, name = _key(case, agent), format_of(case.format).stored_as(case)
         if key is None and name is None:
             return

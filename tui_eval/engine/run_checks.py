@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def check_limits(config: Config) -> None:
-    """Limits of cost and time that cannot be read are none at all: nothing is asked for without them, nor where what says
-    who is asked may stand under a key that is misspelt (`runs:`, `sutes:`), under another of that name, or in a file that
-    is none.
+    """Limits of cost and time that cannot be read are none at all: nothing is asked for without them, nor
+    where what says who is asked may stand under a key that is misspelt (`runs:`, `sutes:`), under another of
+    that name, or in a file that is none.
 
     Raises:
         ConfigError: one of them, with its place.
@@ -87,9 +87,10 @@ def check_outputs(
 
 
 def check_given(agreed: Sequence[str], jobs: Sequence[Job], config: Config, trust: Trust) -> None:
-    """See that no fingerprint of `--trust-only` is of nothing here: mistyped, or of code that has changed since it was
-    listed. What was given is compared with all that this project wants: what is run first, and, where that leaves something
-    over, the whole of it, since a printed command names what was agreed to for more than it runs.
+    """See that no fingerprint of `--trust-only` is of nothing here: mistyped, or of code that has changed
+    since it was listed. What was given is compared with all that this project wants: what is run first, and,
+    where that leaves something over, the whole of it, since a printed command names what was agreed to for
+    more than it runs.
 
     Raises:
         SelectionError: some are of nothing, and which.

@@ -93,8 +93,8 @@ def _says_which_limit(limit: float) -> Iterator[None]:
 
 
 class Hosts:
-    """The processes in which people's own code runs during a run, started when they are first needed: one host for each kind
-    of code, of a project below `root`; `script_memory`: gigabytes that a process of theirs
+    """The processes in which people's own code runs during a run, started when they are first needed: one
+    host for each kind of code, of a project below `root`; `script_memory`: gigabytes that a process of theirs
     may have (None: the usual)."""
 
     def __init__(self, root: Path, script_memory: float | None = None) -> None:
@@ -567,8 +567,8 @@ class RunContext(Hosts):
 
     @asynccontextmanager
     async def _at_its_turn(self, agent: Agent) -> AsyncIterator[fair_share.Waiting]:
-        """A judge is asked inside: as many at once, and as often, as its entry lets it. What waits for that spends no time
-        of the attempt's."""
+        """A judge is asked inside: as many at once, and as often, as its entry lets it. What waits for that
+        spends no time of the attempt's."""
         most = agent.spec.concurrency
         with fair_share.waiting() as held:
             async with self.turn(agent.spec.name, most) if most else nullcontext():

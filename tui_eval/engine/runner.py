@@ -221,9 +221,9 @@ class Runner:
             self.writer.update_info()
 
     async def _all(self, schedule: Schedule, workers: int, started: list[asyncio.Task[None]]) -> None:
-        """All workers to their end (`started` takes them). Each starts a turn of the loop after the one before: requests leave as
-        they are made and are answered one after the other, where a hundred answers in one moment would
-        keep a hundred connections idle until the last of them is judged."""
+        """All workers to their end (`started` takes them). Each starts a turn of the loop after the one
+        before: requests leave as they are made and are answered one after the other, where a hundred answers
+        in one moment would keep a hundred connections idle until the last of them is judged."""
         try:
             for _ in range(workers):
                 started.append(asyncio.ensure_future(self._work(schedule)))
@@ -371,8 +371,9 @@ class Runner:
     # Asked for from outside, on the same loop
 
     async def cancel(self, attempt_refs: set[int] | None = None) -> int:
-        """Cancel these attempts, or the whole run; how many were concerned. Of a whole run those that have not begun are
-        not run, as after an interrupt: they have no result that would take the place of their last one."""
+        """Cancel these attempts, or the whole run; how many were concerned. Of a whole run those that have
+        not begun are not run, as after an interrupt: they have no result that would take the place of their
+        last one."""
         schedule = self._schedule
         if schedule is None:
             return 0

@@ -52,7 +52,8 @@ class NothingToRun(Exception):
 
 
 class NothingLeft(Exception):
-    """Nothing is left to run although nothing was asked for that is not there (`--failed` where all is well); one line."""
+    """Nothing is left to run although nothing was asked for that is not there (`--failed` where all is well);
+    one line."""
 
 
 def choose(

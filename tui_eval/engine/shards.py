@@ -115,9 +115,9 @@ def assigned(cases: Iterable[Case], count: int) -> list[int]:
 def taken(
     cases: Sequence[Case], shard: Shard, look: Callable[[Case], object]
 ) -> tuple[list[Case], PlannedShard, list[list[Any]]]:
-    """The shard's cases, in their order; what its run remembers of the whole; and the id and shard of every case,
-    by which those that are missing later are named. `look` gets each case of the whole. Of `cases` that are made when they are asked for, only the shard's
-    own are held."""
+    """The shard's cases, in their order; what its run remembers of the whole; and the id and shard of every
+    case, by which those that are missing later are named. `look` gets each case of the whole. Of `cases` that
+    are made when they are asked for, only the shard's own are held."""
     ids: list[str] = []
     contents: list[str] = []
 

@@ -85,8 +85,8 @@ def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
 
 
 def wants_of_request(request: RunRequest, config: Config, trust: Trust) -> list[str]:
-    """As `wants`, for what a request names beside suites: agents that may be none of theirs, chosen for it or asked before,
-    a cluster that only the record of a run names, and the judge that names failures."""
+    """As `wants`, for what a request names beside suites: agents that may be none of theirs, chosen for it or
+    asked before, a cluster that only the record of a run names, and the judge that names failures."""
     if trust.granted:
         return []
     found = _Wants(config, trust)
@@ -624,8 +624,9 @@ def _json(value: Any) -> str:
     return canonical(value).decode("utf-8", "surrogatepass") if value is not None else ""
 
 
-# -- An agent's address may be a template of a variable. What is asked of the person is what the run asks for then, so that
-# the host is named, and so that agreeing to all of it is agreeing to what is wanted. Only variables are read for it.
+# -- An agent's address may be a template of a variable. What is asked of the person is what the run asks for
+# then, so that the host is named, and so that agreeing to all of it is agreeing to what is wanted. Only
+# variables are read for it.
 
 
 def _with_variables(suites: Sequence[Suite], config: Config, trust: Trust) -> Sequence[Suite]:

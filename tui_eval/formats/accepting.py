@@ -234,9 +234,9 @@ def write(proposal: Proposal) -> None:
 
 
 def replace_file(path: Path, old: str | None, new: str) -> None:
-    """Write a file in one step, its mode, owner, group and attributes kept; one that cannot be put in another's place with
-    all of these (it has several names, is mounted by itself, lies in a folder that is closed) is written as it is. `old` is
-    the text it must still have (None: it must not exist).
+    """Write a file in one step, its mode, owner, group and attributes kept; one that cannot be put in
+    another's place with all of these (it has several names, is mounted by itself, lies in a folder that is
+    closed) is written as it is. `old` is the text it must still have (None: it must not exist).
 
     Raises:
         EditError: it has another text by now, exists already, is read-only, or cannot be written.

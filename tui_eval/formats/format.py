@@ -43,10 +43,10 @@ UNNAMED_AGENT = "my_agent"
 class FirstSuite(NamedTuple):
     """What `init` writes for a format, and how the app offers it.
 
-    `text` goes to `place` (from the project's folder) and asks the agent `my_agent`; `files` are written beside it, and
-    `settings` are lines of `tui_eval.yaml` that the suite needs. A `server` is the type of agent that the address of a
-    server alone means, `server_hint` says so; `server_name` is what its entry is called, `network` whom it is asked for. `key` and `words` are the
-    app's.
+    `text` goes to `place` (from the project's folder) and asks the agent `my_agent`; `files` are written
+    beside it, and `settings` are lines of `tui_eval.yaml` that the suite needs. A `server` is the type of
+    agent that the address of a server alone means, `server_hint` says so; `server_name` is what its entry is
+    called, `network` whom it is asked for. `key` and `words` are the app's.
     """
 
     place: str
@@ -569,8 +569,8 @@ class Format:
     # -- Trust and secrets.
 
     def decisive(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Of the settings of a suite those that answers and verdicts may rest on: not how fast and how often it is asked,
-        nor where results are written."""
+        """Of the settings of a suite those that answers and verdicts may rest on: not how fast and how often
+        it is asked, nor where results are written."""
         return settings
 
     def hook_files(self, settings: Mapping[str, Any]) -> Iterable[str]:
@@ -578,7 +578,8 @@ class Format:
         return ()
 
     def hooks_make_cases(self, settings: Mapping[str, Any]) -> bool:
-        """Whether hooks of a suite may make other cases of those in its files: what is judged without them is another."""
+        """Whether hooks of a suite may make other cases of those in its files: what is judged without them is
+        another."""
         return any(True for _ in self.hook_files(settings))
 
     def wanted_by(self, kind: str, value: str, case: Case, base: Path, root: Path) -> str | None:

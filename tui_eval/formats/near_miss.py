@@ -32,9 +32,9 @@ def _never(_: Any, __: dict[Any, Any]) -> bool:
 
 
 class RootKey(NamedTuple):
-    """A key of a suite's root. `fits` says whether a value is one that this key holds, `surely` whether it is one
-    where the key is not written so (it may be somebody else's word), `nearly` (asked with the root, too) whether it may be meant as its value
-    though it is of another kind, which `holds` names."""
+    """A key of a suite's root. `fits` says whether a value is one that this key holds, `surely` whether it is
+    one where the key is not written so (it may be somebody else's word), `nearly` (asked with the root, too)
+    whether it may be meant as its value though it is of another kind, which `holds` names."""
 
     name: str
     fits: Callable[[Any], bool]
@@ -44,8 +44,9 @@ class RootKey(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What the root of a suite of a format (`title`) looks like: a key of each of the `parts`. `inside` is a pattern of text that
-    stands in it beside them: what a file that cannot be parsed is known by where a key is not written right."""
+    """What the root of a suite of a format (`title`) looks like: a key of each of the `parts`. `inside` is a
+    pattern of text that stands in it beside them: what a file that cannot be parsed is known by where a key
+    is not written right."""
 
     title: str
     parts: tuple[tuple[RootKey, ...], ...]

@@ -291,8 +291,8 @@ def turned_around(pairs: list[ColumnPair]) -> tuple[str, bool] | None:
 
 
 def sorted_alike(pairs: list[ColumnPair]) -> str | None:
-    """Of rows that are the same in another order, the column by which both sides are sorted the same way, so that only rows
-    that share its value stand elsewhere; None: there is none."""
+    """Of rows that are the same in another order, the column by which both sides are sorted the same way, so
+    that only rows that share its value stand elsewhere; None: there is none."""
     found = ""
     most = 1
     for one in pairs:

@@ -55,8 +55,9 @@ def compare(
 ) -> FrameComparison:
     """Judge the agent's rows against the expected ones.
 
-    `columns` are the expected columns (default: all of `expected`); `error` is why there are no
-    actual rows; `types` are DuckDB's of the expected columns, where rows that were kept as JSON do not say them. Never raises: what cannot be judged has `passed` None and says why.
+    `columns` are the expected columns (default: all of `expected`); `error` is why there are no actual rows;
+    `types` are DuckDB's of the expected columns, where rows that were kept as JSON do not say them. Never
+    raises: what cannot be judged has `passed` None and says why.
     """
     try:
         return _compare(actual, expected, settings or ComparisonSettings(), columns, error, types)

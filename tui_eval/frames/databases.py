@@ -65,7 +65,8 @@ class BadDatabase(NoDatabase):
 
 
 class WrongQuery(SqlError):
-    """The server refuses the query itself, and says so by its code; what it says does not begin with that, as DuckDB's does."""
+    """The server refuses the query itself, and says so by its code; what it says does not begin with that, as
+    DuckDB's does."""
 
 
 class TooLate(SqlError):
@@ -335,8 +336,8 @@ _OTHERS = re.compile(
     r"|\bstrftime\s*\(\s*(?!['\"])[^;']*,\s*'[^']*%[^']*'\s*\)",
     re.IGNORECASE,
 )
-"""What SQLite takes and nobody means in it: a cast to a type that it has not gives the year as a number, `strftime` with
-its arguments in DuckDB's order nothing."""
+"""What SQLite takes and nobody means in it: a cast to a type that it has not gives the year as a number,
+`strftime` with its arguments in DuckDB's order nothing."""
 _READING = frozenset({
     "collation_list", "compile_options", "data_version", "database_list", "foreign_key_list", "function_list",
     "index_info", "index_list", "index_xinfo", "page_size", "table_info", "table_list", "table_xinfo",
@@ -351,7 +352,8 @@ _COLUMNS_OF_IT = "tui_eval_columns_of_the_query"
 
 
 _CODE = frozenset({"load_extension", "fts3_tokenizer"})
-"""Functions that run code of the caller's: the second takes an address of it, where SQLite is built so (Debian's is)."""
+"""Functions that run code of the caller's: the second takes an address of it, where SQLite is built so
+(Debian's is)."""
 
 
 def _only_reads(action: int, one: str | None, other: str | None, *_: object) -> int:
@@ -442,8 +444,8 @@ class SqliteFile:
         return SqliteRows(names, declared, columns)
 
     def _declared(self, query: str) -> list[str]:
-        """The declared types of a query's columns. Only a view tells them (the module keeps them to itself); one that is
-        this connection's own, in memory, is neither run nor seen by anybody."""
+        """The declared types of a query's columns. Only a view tells them (the module keeps them to itself);
+        one that is this connection's own, in memory, is neither run nor seen by anybody."""
         self._source.set_authorizer(None)
         try:
             self._source.execute(f"CREATE TEMP VIEW {_COLUMNS_OF_IT} AS {query}")
@@ -466,8 +468,8 @@ def means_duckdb(query: str) -> bool:
 
 
 def both_refuse(said: str, problem: SqlError) -> SqlError:
-    """The error of a query that SQLite does not understand (what it `said`), nor DuckDB: DuckDB's, which shows the place
-    and what is there, unless it stumbles over something that SQLite has."""
+    """The error of a query that SQLite does not understand (what it `said`), nor DuckDB: DuckDB's, which
+    shows the place and what is there, unless it stumbles over something that SQLite has."""
     text = str(problem)
     name = said.rpartition(": ")[2].rpartition(".")[2].strip('"')
     syntax = not said.startswith(("no such", "wrong number", "misuse", "ambiguous"))

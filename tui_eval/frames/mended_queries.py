@@ -30,9 +30,9 @@ class MendedQuery:
 
 
 def mended(own: str, expected: str, dialect: str = "duckdb", *, ordered: bool = False) -> list[MendedQuery]:
-    """An agent's query as it would be without a usual mistake: sorted as the expected one is, where a LIMIT takes
-    some of the rows, or where their order is what is wrong (`ordered`); each row of a table counted once, where a join repeats it. Empty: there is nothing to mend, or one
-    of them cannot be read."""
+    """An agent's query as it would be without a usual mistake: sorted as the expected one is, where a LIMIT
+    takes some of the rows, or where their order is what is wrong (`ordered`); each row of a table counted
+    once, where a join repeats it. Empty: there is nothing to mend, or one of them cannot be read."""
     if len(own) + len(expected) > _LONGEST:
         return []
     try:

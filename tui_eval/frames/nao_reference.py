@@ -50,7 +50,8 @@ def compare(
     Defaults are the reference's: rtol 1e-5, atol 1e-8, two decimals.
 
     Args:
-        types: DuckDB's types of the expected columns: lists, objects, intervals and bytes among them, which come as its text,
+        types: DuckDB's types of the expected columns: lists, objects, intervals and bytes among them, which
+            come as its text,
             are what nao is sent.
         dialect: That of the database whose rows are expected: of PostgreSQL's its driver makes other values.
     """
@@ -76,8 +77,8 @@ def compare(
 
 SPELLED = ("INTERVAL", *BYTES_TYPES)
 SPELLED_BY = {"postgres": ("DATE", "TIME", *JSON_TYPES), "sqlite": ("DATE", "TIMESTAMP")}
-"""Types whose texts nao's server sends otherwise, and those of which it does by dialect. SQLite, which nao does not know, has
-texts for moments, in any spelling: these are one."""
+"""Types whose texts nao's server sends otherwise, and those of which it does by dialect. SQLite, which nao
+does not know, has texts for moments, in any spelling: these are one."""
 
 
 def _as_sent(

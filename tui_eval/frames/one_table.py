@@ -35,8 +35,9 @@ class TableColumn:
     """The head of a column: its name, the kind of its expected values in a word (`integer`, `date`), whether it is
     part of the key, whether the answer lacks it, and in how many rows that both sides have it differs.
 
-    `days`: its values are dates alone. `numeric`: its values stand at the right. `given` is the kind of the answer's
-    values where that is another one which cannot stand for it. `verbatim`: it is text in the database, and shown as it is.
+    `days`: its values are dates alone. `numeric`: its values stand at the right. `given` is the kind of the
+    answer's values where that is another one which cannot stand for it. `verbatim`: it is text in the
+    database, and shown as it is.
     """
 
     name: str

@@ -81,10 +81,12 @@ def numeric(name: str, expected: ReadColumn, actual: ReadColumn, settings: Compa
 def _mixed(
     name: str, expected: ReadColumn, actual: ReadColumn, settings: ComparisonSettings
 ) -> ColumnPair | None:
-    """Make a column that holds texts beside numbers comparable: numbers as numbers, within the tolerance that they have,
-    texts as they are. None where nothing of it is compared within one: numbers there are their shortest texts.
+    """Make a column that holds texts beside numbers comparable: numbers as numbers, within the tolerance that
+    they have, texts as they are. None where nothing of it is compared within one: numbers there are their
+    shortest texts.
 
-    A text of the answer that the expected column has is that one; else it may be a number, as in a column of numbers."""
+    A text of the answer that the expected column has is that one; else it may be a number, as in a column of
+    numbers."""
     texts = {cell for cell in expected.cells if isinstance(cell, str)}
     numbers = [None if isinstance(cell, str) else cell for cell in expected.cells]
     if not texts or {type(cell) for cell in numbers} - {int, float, Decimal, type(None)}:
@@ -285,7 +287,8 @@ def _halves(scaled: pl.Series) -> pl.Series:
 
 
 def _exactly_rounded(column: ReadColumn, decimals: int) -> ReadColumn:
-    """Decimals half to even, and decimals still: made floats, a unit of their last place would be within the tolerance."""
+    """Decimals half to even, and decimals still: made floats, a unit of their last place would be within the
+    tolerance."""
     if column.scale <= decimals:
         return column
     factor = pl.lit(10 ** (column.scale - decimals), dtype=pl.Int128)
@@ -330,8 +333,9 @@ def _most(series: pl.Series) -> int:
 # tolerance is there "to handle floating-point differences"). Of a DECIMAL every digit counts that its type has; an
 # answer with more digits is taken at these, within the tolerance of floats.
 #
-# Keys are integers in billionths of the expected column's last place (thousandths of very large ones): what stands between two of its values has a
-# key of its own, which no expected value has, and is as far from both as it is said to be.
+# Keys are integers in billionths of the expected column's last place (thousandths of very large ones): what
+# stands between two of its values has a key of its own, which no expected value has, and is as far from both
+# as it is said to be.
 
 
 _PARTS = 10**9, 1000
@@ -346,8 +350,8 @@ _WIDE = Context(prec=120)
 
 @dataclass(frozen=True, slots=True)
 class _ExactKeys:
-    """The keys of both sides, times 10^-`scale`: Int128, or texts where 128 bits do not hold them. `near`: some answer is its expected
-    number only nearly."""
+    """The keys of both sides, times 10^-`scale`: Int128, or texts where 128 bits do not hold them. `near`:
+    some answer is its expected number only nearly."""
 
     expected: pl.Series
     actual: pl.Series

@@ -52,8 +52,8 @@ class ColumnPair:
 def cells_of(
     pairs: Sequence[ColumnPair], rows: pl.Series, side: str, *, digits: bool = False
 ) -> pl.DataFrame:
-    """What these rows of a side (`e`xpected, `a`ctual) are told apart by: of each column its key, its value where it has one, and, where that is
-    asked for, its `digits`."""
+    """What these rows of a side (`e`xpected, `a`ctual) are told apart by: of each column its key, its value
+    where it has one, and, where that is asked for, its `digits`."""
     frame: dict[str, pl.Series] = {}
     for index, one in enumerate(pairs):
         key, value = (one.e_key, one.e_value) if side == "e" else (one.a_key, one.a_value)
@@ -72,8 +72,8 @@ def no_keys(length: int) -> pl.Series:
 
 
 def divided(values: pl.Series, by: float) -> pl.Series:
-    """Each value divided. Polars multiplies by the reciprocal of a single number: 1999 / 100 was 19.990000000000002, and
-    no 19.99."""
+    """Each value divided. Polars multiplies by the reciprocal of a single number: 1999 / 100 was
+    19.990000000000002, and no 19.99."""
     return values / pl.repeat(by, len(values), dtype=pl.Float64, eager=True)
 
 

@@ -113,8 +113,8 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
 
 
 _OF_THE_QUERY = ("0A", "21", "22", "42")
-"""Classes of PostgreSQL's codes that speak of the query: what it cannot do, more rows than one, wrong values, wrong words or
-names. What fails while rows are read comes without a code."""
+"""Classes of PostgreSQL's codes that speak of the query: what it cannot do, more rows than one, wrong values,
+wrong words or names. What fails while rows are read comes without a code."""
 _NO_RIGHT = "42501"
 
 
@@ -139,8 +139,8 @@ def _line_before(found: re.Match[str]) -> str:
 
 
 def _end_with_us(cursor: Any) -> None:
-    """Have the server look, where it can (since 14, not on every system), whether who asked is still there: a query that
-    is stopped is stopped by ending this process."""
+    """Have the server look, where it can (since 14, not on every system), whether who asked is still there: a
+    query that is stopped is stopped by ending this process."""
     try:
         cursor.execute(
             "SELECT set_config(name, '500ms', false) FROM pg_settings WHERE name = 'client_connection_check_interval'"
@@ -197,8 +197,9 @@ _DENIED = re.compile(r"permission denied|must be superuser|user mapping not foun
 
 
 def _lower(cursor: Any) -> tuple[str, bool]:
-    """Of a superuser lay down for this connection all rights but that of reading tables: the server then refuses what no
-    list of names knows. The role's name, "" where it is none; and whether it could be lowered (not before 14)."""
+    """Of a superuser lay down for this connection all rights but that of reading tables: the server then
+    refuses what no list of names knows. The role's name, "" where it is none; and whether it could be lowered
+    (not before 14)."""
     cursor.execute(
         "SELECT CASE WHEN current_setting('is_superuser') = 'on' THEN current_user::text ELSE '' END AS role, "
         f"EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{_READER}') AS there"
@@ -469,7 +470,8 @@ _DIGITS = 37
 _DIVIDED = 16
 """The digits to which PostgreSQL divides, takes averages and roots, at least."""
 _PLACES, _OF_TOKENS = 8, 18
-"""The places up to which numbers are exact whatever their digits are, as sums of money; and those of tokens' amounts."""
+"""The places up to which numbers are exact whatever their digits are, as sums of money; and those of tokens'
+amounts."""
 _WHOLE_IN_FLOATS = 15
 _EXACT = Context(prec=10_000)
 

@@ -36,11 +36,12 @@ class Conclusion:
     """Whether the query was wrong or what the agent made of its rows.
 
     `blame` is `query` (its rows are not the expected ones, and the answer has them), `retold` (its rows are
-    right, the answer has others), `both` (the answer has what is wrong of its rows, and more is wrong), `lucky` (the query is wrong, the answer is right), `neither`, `ties` (the
-    answer is as right as what is expected, whose LIMIT cuts through rows that tie: `CutTies`), or `unknown`: it cannot be run
-    or compared here, or nothing shows that the answer was made of its rows as they are; `line` says why. `renamed` are the
-    query's columns that were read as expected ones of other names, `cause` the mistake that was found in it. Of a query
-    that failed `place` is its line and the caret under it, as the database shows them.
+    right, the answer has others), `both` (the answer has what is wrong of its rows, and more is wrong),
+    `lucky` (the query is wrong, the answer is right), `neither`, `ties` (the answer is as right as what is
+    expected, whose LIMIT cuts through rows that tie: `CutTies`), or `unknown`: it cannot be run or compared
+    here, or nothing shows that the answer was made of its rows as they are; `line` says why. `renamed` are
+    the query's columns that were read as expected ones of other names, `cause` the mistake that was found in
+    it. Of a query that failed `place` is its line and the caret under it, as the database shows them.
     """
 
     blame: Blame

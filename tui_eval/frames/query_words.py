@@ -84,8 +84,8 @@ _USING = re.compile(
 
 
 def read_query(sql: str, dialect: str) -> exp.Expr:
-    """A query's tree, without brackets around all of it: its order is that within these. PostgreSQL's `ORDER BY k USING >`
-    and `FOR READ ONLY`, which sqlglot does not read, as what they mean.
+    """A query's tree, without brackets around all of it: its order is that within these. PostgreSQL's `ORDER
+    BY k USING >` and `FOR READ ONLY`, which sqlglot does not read, as what they mean.
 
     Raises:
         Exception: it cannot be read, whatever sqlglot says then.

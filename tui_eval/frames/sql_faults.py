@@ -1,4 +1,5 @@
-"""Where a query went wrong: the place that the message of DuckDB or PostgreSQL shows, as a line and a column of the query as written."""
+"""Where a query went wrong: the place that the message of DuckDB or PostgreSQL shows, as a line and a column
+of the query as written."""
 
 from __future__ import annotations
 

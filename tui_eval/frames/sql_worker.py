@@ -1,8 +1,8 @@
 """The process in which databases of a project are opened, loaded and queried: `python -m tui_eval.frames.sql_worker`.
 
 A project's database is not to be believed: a view of SQLite can be without end, a file can be made to bring a
-library down, a server's rows can be more than memory holds. Requests come one at a time on stdin, answers leave on stdout, each a length and MessagePack. The
-process ends when stdin does, whatever it is doing then.
+library down, a server's rows can be more than memory holds. Requests come one at a time on stdin, answers
+leave on stdout, each a length and MessagePack. The process ends when stdin does, whatever it is doing then.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ SQLite, once as DuckDB's."""
 
 @dataclass(slots=True)
 class SqlResult:
-    """Rows of a query. `types` are DuckDB's names by column; `ordered`: there is a top-level ORDER
-    BY, by the result columns `order_columns` where they could be found (empty: all). `places`: the place of each row in
-    that order, one for all that tie, where the database was asked for it (None: it was not). `renamed`: the columns that
-    the query calls as another one before them, by their name here, with that. `dialect` is that of the database which ran
-    it, as sqlglot calls it."""
+    """Rows of a query. `types` are DuckDB's names by column; `ordered`: there is a top-level ORDER BY, by the
+    result columns `order_columns` where they could be found (empty: all). `places`: the place of each row in
+    that order, one for all that tie, where the database was asked for it (None: it was not). `renamed`: the
+    columns that the query calls as another one before them, by their name here, with that. `dialect` is that
+    of the database which ran it, as sqlglot calls it."""
 
     columns: list[str]
     frame: pl.DataFrame
@@ -161,8 +161,8 @@ def answers(asked: QueryAsked) -> Iterator[QueryAnswered]:
 
 
 def _many_of_sqlite(asked: QueryAsked) -> Iterator[QueryAnswered]:
-    """The answers of a SQLite file: what it does not understand has its tables loaded into DuckDB together, and each its
-    own where that fails."""
+    """The answers of a SQLite file: what it does not understand has its tables loaded into DuckDB together,
+    and each its own where that fails."""
     with _memory(asked.memory_mb), contextlib.ExitStack() as stack:
         files: list[SqliteFile] = []
         connections: list[duckdb.DuckDBPyConnection] = []

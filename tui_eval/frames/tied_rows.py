@@ -29,9 +29,10 @@ _VALUE = 40
 
 @dataclass(frozen=True, slots=True)
 class TiesAsked:
-    """The query for all rows that an expected one, which skips the first `offset` and gives `count`, may give. `terms`
-    are what it sorts by, as a person calls it; their values are the columns that follow its own, then come the first and
-    the last place of the rows that are sorted alike. `ends` is its word for where its rows end."""
+    """The query for all rows that an expected one, which skips the first `offset` and gives `count`, may
+    give. `terms` are what it sorts by, as a person calls it; their values are the columns that follow its
+    own, then come the first and the last place of the rows that are sorted alike. `ends` is its word for
+    where its rows end."""
 
     sql: str
     offset: int
@@ -72,8 +73,8 @@ class CutTies:
 
 
 def query_of_ties(expected: str, given: SqlResult, dialect: str = "duckdb") -> TiesAsked | None:
-    """A query for all rows that an expected one, which gave these, may give; None: it takes not a part of its rows in an
-    order, there are too many, or it cannot be read.
+    """A query for all rows that an expected one, which gave these, may give; None: it takes not a part of its
+    rows in an order, there are too many, or it cannot be read.
 
     How many it takes is what it gave: a number, a share, or all that tie at its end."""
     if not 0 < given.frame.height < _MOST or len(expected) > _LONGEST or not may_take_part(expected):
@@ -117,9 +118,10 @@ _MOST_INNER = 3
 
 
 def query_of_places(expected: str, given: SqlResult, dialect: str = "duckdb") -> str | None:
-    """A query for the place of each row that an expected one gave, one for all that its ORDER BY does not tell apart:
-    which of these comes first is left to the database, though nothing of that is in the rows. None: it cannot be read, or
-    the rows say it themselves. Texts do not: the collation of their column may not tell `a` from `A`."""
+    """A query for the place of each row that an expected one gave, one for all that its ORDER BY does not
+    tell apart: which of these comes first is left to the database, though nothing of that is in the rows.
+    None: it cannot be read, or the rows say it themselves. Texts do not: the collation of their column may
+    not tell `a` from `A`."""
     if not given.ordered or not given.frame.height or len(expected) > _LONGEST:
         return None
     import polars as pl
@@ -161,8 +163,8 @@ def _asked(tree: exp.Expr, columns: list[str], count: int, dialect: str) -> Ties
 
 
 def _ranked(tree: exp.Expr, columns: list[str], dialect: str) -> tuple[str, int, list[str]] | None:
-    """A query for all rows of one that is ordered, with the first and the last place of those that are sorted alike; how
-    many of them it skips, and what it sorts by."""
+    """A query for all rows of one that is ordered, with the first and the last place of those that are sorted
+    alike; how many of them it skips, and what it sorts by."""
     from sqlglot import exp
 
     if not isinstance(tree, exp.Query):
@@ -270,8 +272,9 @@ Chance = Generator[str, "SqlResult | None", str]
 
 
 def chance_in(sql: str, expected: SqlResult, dialect: str = "duckdb") -> Chance:
-    """What of an expected query takes any of several rows, so that others than these may be as right, in words; "" where
-    nothing does. Ties at its own LIMIT are no such thing where all of them are known (`CutTies`)."""
+    """What of an expected query takes any of several rows, so that others than these may be as right, in
+    words; "" where nothing does. Ties at its own LIMIT are no such thing where all of them are known
+    (`CutTies`)."""
     tied = f"{_IN}more rows tie at its LIMIT than can be read"
     if _takes_part(sql, dialect) and expected.frame.height:
         asked = query_of_ties(sql, expected, dialect)
@@ -325,8 +328,8 @@ _PICKS = re.compile(
 
 
 def _other_ways(sql: str, dialect: str) -> list[tuple[str, str]]:
-    """A query that takes one of several rows, as by ROW_NUMBER or `any_value`, so that it takes others where some tie, and
-    the word for it: where it gives the same all the same, none did."""
+    """A query that takes one of several rows, as by ROW_NUMBER or `any_value`, so that it takes others where
+    some tie, and the word for it: where it gives the same all the same, none did."""
     if not _PICKS.search(without_texts(sql)) or len(sql) > _LONGEST:
         return []
     import sqlglot
@@ -363,9 +366,9 @@ def _other_ways(sql: str, dialect: str) -> list[tuple[str, str]]:
 
 
 def _in_total_order(query: exp.Select, last: bool, dialect: str) -> str:
-    """Lets the window functions of a query that go by the order of single rows find those that tie in the order of all
-    else that they hold, the least or the greatest first: rows that tie there too are the same. Returns the first of them,
-    "" where it has none."""
+    """Lets the window functions of a query that go by the order of single rows find those that tie in the
+    order of all else that they hold, the least or the greatest first: rows that tie there too are the same.
+    Returns the first of them, "" where it has none."""
     from sqlglot import exp
 
     single = (exp.RowNumber, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Ntile)
@@ -406,7 +409,8 @@ def _in_total_order(query: exp.Select, last: bool, dialect: str) -> str:
 
 
 def _told_apart_by(query: exp.Select, dialect: str) -> list[exp.Expr]:
-    """What tells the rows of a query apart that its window functions see: its groups, else the rows of what it reads."""
+    """What tells the rows of a query apart that its window functions see: its groups, else the rows of what
+    it reads."""
     from sqlglot import exp
 
     group = query.args.get("group")

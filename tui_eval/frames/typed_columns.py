@@ -129,8 +129,8 @@ _DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
 
 
 def _at_scale(column: ReadColumn, scale: int) -> ReadColumn:
-    """Decimals with all the digits of their type: JSON has 123.45 of 123.4500, and what an answer may have more would be
-    within the tolerance then."""
+    """Decimals with all the digits of their type: JSON has 123.45 of 123.4500, and what an answer may have
+    more would be within the tolerance then."""
     series = column.series
     if column.kind != "exact" or series is None or column.scale > scale:
         return column
@@ -378,7 +378,8 @@ def declared_text(column: ReadColumn) -> bool:
 
 
 def holds_days(column: ReadColumn) -> bool:
-    """Whether all values of a column are dates, or midnights; texts of a column that is known to hold texts are none."""
+    """Whether all values of a column are dates, or midnights; texts of a column that is known to hold texts
+    are none."""
     if column.kind not in ("time", "text") or declared_text(column):
         return False
     if column.type_name.upper() == "DATE":

@@ -78,9 +78,9 @@ _MOST_OF_AN_INTERVAL = 100
 
 
 def interval(text: str, year: int = 360, own_year: int = 360) -> str | None:
-    """An interval in one spelling, from a database's text (`2 months 3 days 01:00:00`), Python's (`3 days, 1:00:00`) or
-    an ISO period (`P2M3DT1H`, in which nao's API sends them), or None where it is none of these. As for DuckDB a month is
-    30 days and a day 24 hours.
+    """An interval in one spelling, from a database's text (`2 months 3 days 01:00:00`), Python's (`3 days,
+    1:00:00`) or an ISO period (`P2M3DT1H`, in which nao's API sends them), or None where it is none of these.
+    As for DuckDB a month is 30 days and a day 24 hours.
 
     Args:
         year: the days that a year of an ISO period has.
@@ -145,8 +145,9 @@ BYTES_TYPES = ("BLOB", "BYTEA")
 
 
 def text_of_bytes(blob: str, type_name: str = "BLOB") -> str | None:
-    """Bytes as DuckDB writes them (`M\\xC3\\xBCller`), or PostgreSQL (`\\x4d`), as the text that they are, which nao's server
-    sends; None: they are none. Of PostgreSQL's it sends what is no text with marks in its place."""
+    """Bytes as DuckDB writes them (`M\\xC3\\xBCller`), or PostgreSQL (`\\x4d`), as the text that they are,
+    which nao's server sends; None: they are none. Of PostgreSQL's it sends what is no text with marks in its
+    place."""
     with contextlib.suppress(ValueError):
         if type_name.upper() == "BYTEA":
             return bytes.fromhex(blob.removeprefix("\\x")).decode("utf-8", "replace")
@@ -181,8 +182,8 @@ def _written_out(text: str) -> Decimal:
 def json_scalars(
     wanted: list[str | None], given: list[str | None]
 ) -> tuple[list[str | None], list[str | None]]:
-    """Both sides of a column of JSON in which the answer has no list or object: what is none is a text, a number, a truth
-    or nothing, read by the driver or not, as they differ in that."""
+    """Both sides of a column of JSON in which the answer has no list or object: what is none is a text, a
+    number, a truth or nothing, read by the driver or not, as they differ in that."""
 
     def read(text: str | None) -> str | None:
         if text and text[0] in '"-0123456789tfn':

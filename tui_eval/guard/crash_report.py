@@ -17,8 +17,8 @@ from tui_eval.guard.trust_store import state_home
 
 
 def leaves(error: BaseException) -> bool:
-    """Whether an exception is the program's own end, by a signal (128 and its number): any other `SystemExit` is of code that
-    somebody brought, and must not end a run, with 0 least of all."""
+    """Whether an exception is the program's own end, by a signal (128 and its number): any other `SystemExit`
+    is of code that somebody brought, and must not end a run, with 0 least of all."""
     return isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > 128
 
 

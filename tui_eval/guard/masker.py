@@ -27,8 +27,8 @@ _T = TypeVar("_T")
 
 
 def forms(secret: str) -> set[str]:
-    """The ways a secret may be written: as it is, escaped for JSON (as Python, PHP, Go, Gson and .NET do it) and HTML, URL-encoded,
-    in base64.
+    """The ways a secret may be written: as it is, escaped for JSON (as Python, PHP, Go, Gson and .NET do it)
+    and HTML, URL-encoded, in base64.
 
     In base64 it may stand anywhere in a longer text (`user:password` of Basic authentication), so
     the characters that it alone decides are given for each of its three positions.
@@ -71,7 +71,8 @@ def _by_code(text: str, characters: str, case: str) -> str:
 
 
 def _signs_of(found: Collection[str]) -> set[str]:
-    """Texts of which one stands in each form of a secret: few, as most forms have the same letters and digits in a row."""
+    """Texts of which one stands in each form of a secret: few, as most forms have the same letters and digits
+    in a row."""
     signs: set[str] = set()
     for form in sorted(found, key=len):
         if not any(sign in form for sign in signs):
@@ -111,9 +112,9 @@ class Masker:
         self._add(secret_values(values))
 
     def add_typed(self, values: Any) -> None:
-        """Mask the secrets among variables that a person typed, shorter ones too: beside their names whatever they are (as
-        keys of data, however deep, and in texts: `name=…`, `name: …`, `"name":"…"`), elsewhere in texts from six
-        characters on where they are no words."""
+        """Mask the secrets among variables that a person typed, shorter ones too: beside their names whatever
+        they are (as keys of data, however deep, and in texts: `name=…`, `name: …`, `"name":"…"`), elsewhere
+        in texts from six characters on where they are no words."""
         for name, value in values.items() if isinstance(values, Mapping) else ():
             if not (isinstance(value, str) and value and MASK not in value and secret_pair(str(name), value)):
                 continue
@@ -139,8 +140,8 @@ class Masker:
 
     def text(self, text: str) -> str:
         """The text with every secret masked, and what is left of one beside a place where the text was cut (`…`)."""
-        # One search per sign beats the alternation, which tries all forms at every character; so does one of those alone
-        # that are there: of a key of many lines there are hundreds.
+        # One search per sign beats the alternation, which tries all forms at every character; so does one of
+        # those alone that are there: of a key of many lines there are hundreds.
         if any(sign in text for sign in self._signs) and (
             here := [form for form in self._ordered if form in text]
         ):
@@ -156,7 +157,8 @@ class Masker:
         """Whether a secret stands in a file's bytes, in UTF-8 or, one of plain letters, UTF-16."""
         if self._encoded is None:
             self._encoded = [form.encode("utf-8", "surrogatepass") for form in self._ordered]
-        # Without its zeros UTF-16 is ASCII; to look for patterns with zeros in a file that is full of them takes minutes.
+        # Without its zeros UTF-16 is ASCII; to look for patterns with zeros in a file that is full of them
+        # takes minutes.
         body = body.translate(None, b"\0") if b"\0" in body else body
         return any(form in body for form in self._encoded)
 

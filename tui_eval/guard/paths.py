@@ -86,7 +86,8 @@ def leads_out(root: Path, path: Path) -> bool:
 
 
 def no_file(path: Path, named: str | Path) -> str:
-    """That there is no file at a path, by the name that a person gave it; nobody knows of what lies in a closed folder."""
+    """That there is no file at a path, by the name that a person gave it; nobody knows of what lies in a
+    closed folder."""
     try:
         os.stat(path)
     except PermissionError as error:

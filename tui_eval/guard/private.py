@@ -18,8 +18,8 @@ _OTHERS = 0o077
 
 
 def home() -> Path:
-    """The person's folder. A user whom the system does not know (a number that a container runs as) has none: the temporary
-    one then, or none in which anything is found or written."""
+    """The person's folder. A user whom the system does not know (a number that a container runs as) has none:
+    the temporary one then, or none in which anything is found or written."""
     try:
         return Path.home()
     except RuntimeError:
@@ -29,8 +29,9 @@ def home() -> Path:
 
 
 def of_person(variable: str, *usual: str) -> Path:
-    """The folder that a variable names, else one below the person's; the temporary one where ours in that is not there and
-    cannot be made (`/` is the home of a container's number, `.cache` root's in many images), or is closed."""
+    """The folder that a variable names, else one below the person's; the temporary one where ours in that is
+    not there and cannot be made (`/` is the home of a container's number, `.cache` root's in many images), or
+    is closed."""
     given = os.environ.get(variable, "")
     if given and Path(given).is_absolute():
         return Path(given)

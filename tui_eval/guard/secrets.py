@@ -110,8 +110,8 @@ def secret_pair(name: str, value: str) -> bool:
 
 
 def _in_query(name: str, value: str) -> bool:
-    """Whether an address's `name=value` is a secret: as any pair, or what signs it (`sig` of Azure, `X-Amz-Signature`), or a
-    `code` that looks like a key (Azure Functions, OAuth)."""
+    """Whether an address's `name=value` is a secret: as any pair, or what signs it (`sig` of Azure,
+    `X-Amz-Signature`), or a `code` that looks like a key (Azure Functions, OAuth)."""
     if secret_pair(name, value):
         return True
     words = [word.lower() for word in _WORDS.findall(name)]
@@ -168,8 +168,8 @@ def in_words(words: Iterable[str]) -> list[str]:
 
 
 def no_secret(name: str, value: str | int | float, strict: bool, shorter: bool = True) -> bool:
-    """Whether what stands under a name that sounds like a secret's is none, beyond doubt: by the name (`cache_key`) where
-    it does not look like one, or by the value, plain words, numbers and the like.
+    """Whether what stands under a name that sounds like a secret's is none, beyond doubt: by the name
+    (`cache_key`) where it does not look like one, or by the value, plain words, numbers and the like.
 
     Args:
         strict: Where it stands is a place of secrets (headers): the name has to say it.
@@ -226,8 +226,8 @@ def _made_of_names(text: str) -> bool:
 
 
 def without_secret_parts(name: str, text: str, strict: bool, literal: bool) -> str:
-    """A text under this name with only the secrets in it masked: the rest is what it does. Variables and templates stay,
-    and what stands beside them where it is plain words.
+    """A text under this name with only the secrets in it masked: the rest is what it does. Variables and
+    templates stay, and what stands beside them where it is plain words.
 
     Args:
         strict: See `no_secret`.
@@ -356,8 +356,9 @@ def in_command(command: str | list[Any]) -> list[str]:
 
 
 def _given(name: str, value: str, *, alone: bool) -> bool:
-    """Whether a command's option gives a secret, not what says where it is (a variable, its name, a path, what provides it);
-    `alone`: the value is the next word, which has nothing to do with a switch (`--no-password`)."""
+    """Whether a command's option gives a secret, not what says where it is (a variable, its name, a path,
+    what provides it); `alone`: the value is the next word, which has nothing to do with a switch
+    (`--no-password`)."""
     words = [word.lower() for word in _WORDS.findall(name)]
     if alone and words and (words[0] in _SWITCHES or words[-1] == "stdin"):
         return False

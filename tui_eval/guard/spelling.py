@@ -1,8 +1,8 @@
 """Names in messages: which one was meant, and some of many.
 
-A slip of the pen is told from a key of someone's own. Public suites carry keys that no tool reads, and those deserve no more than a note. A key that is
-one or two keystrokes away from a known one is a misspelt assertion, which would silently test
-nothing: that is an error.
+A slip of the pen is told from a key of someone's own. Public suites carry keys that no tool reads, and those
+deserve no more than a note. A key that is one or two keystrokes away from a known one is a misspelt
+assertion, which would silently test nothing: that is an error.
 """
 
 from __future__ import annotations

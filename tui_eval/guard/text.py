@@ -93,8 +93,9 @@ LOOK_ALIKES = dict(
 
 
 def seen(text: str) -> str:
-    """The text as the eye has it: a blank for every kind of blank, without the characters that take no room (zero-width
-    ones, soft hyphens, marks of byte order and direction), a Latin letter for those of other alphabets that look like it."""
+    """The text as the eye has it: a blank for every kind of blank, without the characters that take no room
+    (zero-width ones, soft hyphens, marks of byte order and direction), a Latin letter for those of other
+    alphabets that look like it."""
     return text if text.isascii() else "".join(map(_as_seen, text))
 
 
@@ -108,8 +109,8 @@ def _as_seen(character: str) -> str:
 
 
 def unseen(expected: str, actual: str) -> str:
-    """The characters that nobody sees or tells apart, in which alone two texts differ, by code and name; empty where they differ in
-    more, or in nothing."""
+    """The characters that nobody sees or tells apart, in which alone two texts differ, by code and name;
+    empty where they differ in more, or in nothing."""
     if (expected.isascii() and actual.isascii()) or expected == actual:
         return ""
     if len(expected) + len(actual) > _LONGEST or seen(expected) != seen(actual):
@@ -163,8 +164,8 @@ _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
 
 
 def no_formula(text: str) -> str:
-    """The text as a cell of a CSV file that no spreadsheet runs: one that begins as a formula does (`=`, `+`, `-`, `@`, these
-    in full width, a tab, the end of a line) and is no number gets an apostrophe before it."""
+    """The text as a cell of a CSV file that no spreadsheet runs: one that begins as a formula does (`=`, `+`,
+    `-`, `@`, these in full width, a tab, the end of a line) and is no number gets an apostrophe before it."""
     if text[:1] in _FORMULA and not re.fullmatch(_PLAIN_NUMBER, text):
         return f"'{text}"
     return text

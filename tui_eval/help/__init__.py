@@ -65,7 +65,8 @@ def sections(word: str) -> list[HelpSection]:
 
 
 def option_rows(option: str) -> list[tuple[str, str]]:
-    """What the page of the command line says of an option in its tables: the option with its other names, and its meaning."""
+    """What the page of the command line says of an option in its tables: the option with its other names, and
+    its meaning."""
     named = re.compile(rf"`{re.escape(option)}[` ]")
     rows = [
         line.strip("| ").split(" | ", 1)

@@ -454,7 +454,8 @@ _WORD = re.compile(r"[\w$]+|.")
 
 
 def _place(run: str, given: str, line: int, column: int) -> tuple[int, tuple[int, int] | None] | None:
-    """A line and a column of what was run, in what that was made of; without characters where these are not the same."""
+    """A line and a column of what was run, in what that was made of; without characters where these are not
+    the same."""
     theirs, ours = given.split("\n"), run.split("\n")
     if not 0 < line <= min(len(theirs), len(ours)):
         return None

@@ -284,7 +284,8 @@ def _parsed_integer(digits: str) -> int | float:
 
 
 def json_spelled(value: Any) -> Any:
-    """A value with the texts in it that hold an object or array of JSON as `JSON.stringify(JSON.parse(text))` has them."""
+    """A value with the texts in it that hold an object or array of JSON as `JSON.stringify(JSON.parse(text))`
+    has them."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             found = parse_json(value)

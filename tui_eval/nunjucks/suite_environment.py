@@ -70,8 +70,9 @@ _WHOLE_OF_NODE = re.compile(r"\bprocess\s*\??\.\s*env\b")
 
 
 def reads_unnamed(text: str, own: bool = False) -> bool:
-    """Whether a template reads `env` otherwise than by a name that stands there, as `env[name]` or `{% set e = env %}`, or
-    JavaScript `process.env`: nobody knows which variables it reads. `own`: its `env` is a variable of the case."""
+    """Whether a template reads `env` otherwise than by a name that stands there, as `env[name]` or `{% set e
+    = env %}`, or JavaScript `process.env`: nobody knows which variables it reads. `own`: its `env` is a
+    variable of the case."""
     if _WHOLE_OF_NODE.search(_NAMED.sub("", text.replace("env?.", "env."))):
         return True
     if own:

@@ -51,7 +51,8 @@ _SHORT = 24
 
 
 class RunTable:
-    """What is printed at the end of a run. Its cases are added one by one, and of each no more is kept than its line."""
+    """What is printed at the end of a run. Its cases are added one by one, and of each no more is kept than
+    its line."""
 
     def __init__(self, compat: Callable[[str], str] = lambda suite: "") -> None:
         """`compat` says by a suite the rules that the run was judged by (`store.judged_under`)."""
@@ -87,7 +88,8 @@ class RunTable:
         return table
 
     def taker(self, reader: RunReader) -> CaseTaker:
-        """What takes each case of a run that somebody else reads, in its order; `tell_apart` is the caller's to call."""
+        """What takes each case of a run that somebody else reads, in its order; `tell_apart` is the caller's
+        to call."""
 
         def take(case: StoredCase, attempts: Sequence[AttemptRow], item: CaseSummary) -> None:
             self.add(reader.listed((case,))[0], attempts, item)
@@ -187,9 +189,9 @@ class RunTable:
         root: Path | None,
         options: Mapping[str, Any] | None = None,
     ) -> Iterator[str]:
-        """What did not pass, why, and the command that runs it again where it did not pass, case by case. `reasons` gives the
-        lines of the attempt that tells (`why_not`); `root` is the project's (None: no command), `options`
-        are what this run was asked for (`RunInfo.options`)."""
+        """What did not pass, why, and the command that runs it again where it did not pass, case by case.
+        `reasons` gives the lines of the attempt that tells (`why_not`); `root` is the project's (None: no
+        command), `options` are what this run was asked for (`RunInfo.options`)."""
         if self.nothing_failed:
             return
         for case, attempts in cases:
@@ -214,9 +216,9 @@ class RunTable:
             yield "\n".join(lines)
 
     def totals(self, note: str = "", lacks: str = "", put_back: tuple[int, float] = (0, 0.0)) -> str:
-        """`All N cases passed` (`1 case passed`), or the counts; attempts beside them where there are more. `lacks` says what the run does
-        not have of what was asked for: then it is not all; `put_back` what went into attempts that were cut off
-        (`shard_runs.unfinished_in`)."""
+        """`All N cases passed` (`1 case passed`), or the counts; attempts beside them where there are more.
+        `lacks` says what the run does not have of what was asked for: then it is not all; `put_back` what
+        went into attempts that were cut off (`shard_runs.unfinished_in`)."""
         sums = self.sums
         count, passed = sums.cases, sums.count("passed")
         if count and passed == count:

@@ -206,8 +206,8 @@ def is_stream_at(path: Path) -> bool:
 
 
 def export(reader: RunReader, path: Path) -> list[str]:
-    """Write a run to a file of the kind that its ending means, whole or not at all. A link stays one: what it leads to is
-    written. Who may read a file that is there already may read it afterwards.
+    """Write a run to a file of the kind that its ending means, whole or not at all. A link stays one: what it
+    leads to is written. Who may read a file that is there already may read it afterwards.
 
     Returns:
         What is unknown in it though each of its parts was known: sums that are no figures any more.

@@ -56,12 +56,12 @@ class _Counted(msgspec.Struct):
 
 
 def write(reader: RunReader, path: Path) -> None:
-    """Write the run. A case that did not pass is a failure or an error with the reasons of the
-    attempt that tells (`why_not`); one that did not run is skipped, and where nothing else is wrong an error of its own
-    says that the run is not whole: what was not run is no success, nor is a run of nothing; so it is, whatever else is wrong, where files could
-    not be read, or cases are missing that the run has no rows of. One that
-    passed and asserted nothing has the property `asserted_nothing`, its suite how many do. Times are seconds
-    over all attempts."""
+    """Write the run. A case that did not pass is a failure or an error with the reasons of the attempt that
+    tells (`why_not`); one that did not run is skipped, and where nothing else is wrong an error of its own
+    says that the run is not whole: what was not run is no success, nor is a run of nothing; so it is,
+    whatever else is wrong, where files could not be read, or cases are missing that the run has no rows of.
+    One that passed and asserted nothing has the property `asserted_nothing`, its suite how many do. Times are
+    seconds over all attempts."""
     with open(path, "w", encoding="utf-8", errors="xmlcharrefreplace") as file:
         file.writelines(_pieces(reader))
 
@@ -170,9 +170,9 @@ def _property(element: ElementTree.Element, name: str, value: str) -> None:
 
 
 def _names(reader: RunReader) -> Callable[[StoredCase], str]:
-    """What says a case's name, as lists have it, with its agent; CI systems take two of the same name for one, so those
-    get their model, what stands last in their ids (a prompt, say), the whole of these, a mark of these where they differ in
-    what XML cannot hold alone."""
+    """What says a case's name, as lists have it, with its agent; CI systems take two of the same name for
+    one, so those get their model, what stands last in their ids (a prompt, say), the whole of these, a mark
+    of these where they differ in what XML cannot hold alone."""
     rounds: list[tuple[Callable[[StoredCase], str], set[int]]] = []
 
     def name(case: StoredCase) -> str:

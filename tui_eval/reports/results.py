@@ -43,7 +43,8 @@ _JUDGING = {"judge_tokens": "tokens", "judge_cost": "cost"}
 _KNOWN = {"judge_cached": "cached", "judge_saved": "saved"}
 """The same of judges' answers that were in the cache."""
 _MONEY = {"saved", "judge_cost", "judge_saved"}
-"""Sums of money of our own. `total_cost` is nao's, which rounds it for each model alone: its files come back as they were."""
+"""Sums of money of our own. `total_cost` is nao's, which rounds it for each model alone: its files come back
+as they were."""
 
 
 class _Totals:
@@ -71,7 +72,8 @@ class _Totals:
                 self._sums[key] += judging.get(name) or 0
 
     def entry(self) -> dict[str, Any]:
-        """As nao's `summary`. A sum is 0 where nothing is known, and None where it is no figure that other programs can hold."""
+        """As nao's `summary`. A sum is 0 where nothing is known, and None where it is no figure that other
+        programs can hold."""
         milliseconds, calls = self._sum("duration_ms"), self._sum("tool_call_count")
         unknown_time, unknown_calls = milliseconds is None, calls is None
         total = self.attempts
@@ -95,7 +97,8 @@ class _Totals:
         return asked | known
 
     def cached(self) -> dict[str, Any]:
-        """How many attempts have answers from the cache, and what those cost when they were given; empty where none has."""
+        """How many attempts have answers from the cache, and what those cost when they were given; empty
+        where none has."""
         return {f"total_{key}": self._sum(key) for key in ("cached", "saved")} if self._sums["cached"] else {}
 
     def _sum(self, key: str) -> Any:
@@ -135,8 +138,9 @@ class Metrics:
         self._groups: dict[tuple[str | int, str], _Group] = {}
 
     def add(self, result: Result, column: int | None = None) -> None:
-        """One result more. The attempts of a case with an agent and a model have a number in common, their `column`:
-        they are one test, whatever models they say that they were answered by. Without it the name is that, as in nao."""
+        """One result more. The attempts of a case with an agent and a model have a number in common, their
+        `column`: they are one test, whatever models they say that they were answered by. Without it the name
+        is that, as in nao."""
         model = str(result.get("model") or _UNKNOWN)
         for totals in (self._all, self._models.setdefault(model, _Totals())):
             totals.add(result)
@@ -184,7 +188,8 @@ class Metrics:
         return entries
 
     def pass_metrics(self) -> dict[str, Any]:
-        """pass@1 (share passed), pass@k (any), pass^k (all) by group, made one after the other, and their plain means."""
+        """pass@1 (share passed), pass@k (any), pass^k (all) by group, made one after the other, and their
+        plain means."""
         groups = self._tests()
         return {
             "k": _most(groups),
@@ -336,8 +341,8 @@ def _counted(reader: RunReader, metrics: Metrics) -> Iterator[Result]:
 
 
 def _case(item: CaseSummary) -> dict[str, Any]:
-    """By all attempts that ended, cancelled ones too, as sums and pass metrics of this file are (design.md, Results file);
-    elsewhere these are in no rate."""
+    """By all attempts that ended, cancelled ones too, as sums and pass metrics of this file are (design.md,
+    Results file); elsewhere these are in no rate."""
     return {
         "case_id": item.case_id,
         "name": item.name,
@@ -408,8 +413,8 @@ def not_read(reader: RunReader) -> Iterator[dict[str, Any]]:
 
 
 def not_whole(reader: RunReader) -> Iterator[dict[str, Any]]:
-    """Why the run is no success though all its rows are: cases that it has no rows of (`--failed` beside those that never
-    ran), or a hook that failed at its end."""
+    """Why the run is no success though all its rows are: cases that it has no rows of (`--failed` beside
+    those that never ran), or a hook that failed at its end."""
     info = reader.info()
     words = lacks_words(info)
     if words and not (words == gap_of(info) and next(not_run(reader), None)):  # these have rows

@@ -278,8 +278,8 @@ _WIDEST = 24
 
 
 def table_lines(shown: TableShown, width: int | None = None) -> Iterator[str]:
-    """The one table as lines of text, heads with kinds; of a narrow terminal the cells are cut, from the right: those that
-    differ so that this is seen."""
+    """The one table as lines of text, heads with kinds; of a narrow terminal the cells are cut, from the
+    right: those that differ so that this is seen."""
     from rich.cells import cell_len, set_cell_size
 
     heads = [[""], *([("−" if c.missing else "") + c.name, c.kind] for c in shown.columns)]

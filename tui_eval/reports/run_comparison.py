@@ -101,8 +101,8 @@ Pair = tuple[float, float]
 class Usual(msgspec.Struct):
     """What an attempt takes, before and after: means over the cases that both runs have and know it of.
 
-    `latency` in ms, `cost` in USD; None where it is not known of any case on both sides. Answers from the cache count with
-    what they took when they were given.
+    `latency` in ms, `cost` in USD; None where it is not known of any case on both sides. Answers from the
+    cache count with what they took when they were given.
     """
 
     latency: Pair | None = None
@@ -219,8 +219,9 @@ def document(comparison: RunComparison, runs: Sequence[Sequence[str]]) -> dict[s
 
 
 def compare(before: Sequence[CaseSummary], after: Sequence[CaseSummary]) -> RunComparison:
-    """Join two runs by case id, agent and model; by case id and agent where one of them does not know the model;
-    where only one agent each is left, by case id alone (an agent against another), without the agent that an id says."""
+    """Join two runs by case id, agent and model; by case id and agent where one of them does not know the
+    model; where only one agent each is left, by case id alone (an agent against another), without the agent
+    that an id says."""
     key_of = _joined_by(before, after)
     old, new = ({key_of(item): item for item in side if _ran(item)} for side in (before, after))
     waits = _waiting([item for item in after if not _ran(item)], key_of)
@@ -265,8 +266,9 @@ def _never_ran(
 def _waiting(
     items: Sequence[CaseSummary], key_of: Callable[[CaseSummary], tuple[str, ...]]
 ) -> Callable[[CaseSummary], bool]:
-    """Whether a result of the other side has none on this one, where it was to have one: by what has not run here. Of what
-    a merged run lacks it may not know the agents, nor even which cases these are: then it may be each that it has not."""
+    """Whether a result of the other side has none on this one, where it was to have one: by what has not run
+    here. Of what a merged run lacks it may not know the agents, nor even which cases these are: then it may
+    be each that it has not."""
     keys = {key_of(item) for item in items}
     of_anybody = {item.case_id for item in items if item.agent in ("", UNNAMED)}
     any_of_them = any(is_numbered(item.name) for item in items)

@@ -179,7 +179,8 @@ def _others(count: int, what: str, command: str) -> Iterator[str]:
 
 
 _FAILED_ROOM, _ROWS_ROOM, _PASSED_ROOM, _NOTES_ROOM = 28_000, 14_000, 10_000, 8_000
-"""Characters of the parts of a Markdown report. GitHub takes 65,536 in a comment, and refuses a longer one as a whole."""
+"""Characters of the parts of a Markdown report. GitHub takes 65,536 in a comment, and refuses a longer one as
+a whole."""
 
 
 def _did_not_pass(reader: RunReader, run_id: str, bad: Iterable[CaseSummary], count: int) -> Iterator[str]:
@@ -345,8 +346,9 @@ _MARKS = {ord(mark): f"&#{ord(mark)};" for mark in "\\`*_{}[]<>|#!&~@$"}
 
 
 _REFERENCES = re.compile(r"(?<=[@#!~$%&])(?=[\w\"])|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
-"""Places in names of people and issues, addresses of pages and of mail. What shows Markdown makes links of them, and calls
-the people, after it has read `&#64;` as `@`: a comment between is not seen, and leaves no name."""
+"""Places in names of people and issues, addresses of pages and of mail. What shows Markdown makes links of
+them, and calls the people, after it has read `&#64;` as `@`: a comment between is not seen, and leaves no
+name."""
 
 
 def _text(text: str) -> str:

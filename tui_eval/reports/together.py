@@ -1,5 +1,5 @@
-"""Two transcripts of a case against each other: the entries that belong together, and of two texts the pieces that differ,
-by words, and within similar words by characters. Pure."""
+"""Two transcripts of a case against each other: the entries that belong together, and of two texts the pieces
+that differ, by words, and within similar words by characters. Pure."""
 
 from __future__ import annotations
 

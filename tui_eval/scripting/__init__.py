@@ -15,9 +15,9 @@ printed: ContextVar[Callable[[str], None] | None] = ContextVar("printed", defaul
 
 
 class ScriptError(Exception):
-    """People's code failed; the text is one line. `traceback` is theirs, `stdout` what was printed, `code` as in
-    evidence (`tui_eval.causes`), `raised_at` the file and line of theirs, where that is known, `columns` the characters of
-    that line between which it was, from 0."""
+    """People's code failed; the text is one line. `traceback` is theirs, `stdout` what was printed, `code` as
+    in evidence (`tui_eval.causes`), `raised_at` the file and line of theirs, where that is known, `columns`
+    the characters of that line between which it was, from 0."""
 
     def __init__(
         self,

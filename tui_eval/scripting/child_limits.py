@@ -1,11 +1,13 @@
 """What processes that run people's code may take: so much memory, and no longer than we live.
 
-A script that allocates without end ends, not the machine. What is limited is what a process can write to (RLIMIT_DATA:
-heap and private mappings), not its address space, of which libraries and JavaScript engines reserve far more than they
-use. It holds for each process by itself, also for those that it starts, and where one process can limit another: on Linux.
+A script that allocates without end ends, not the machine. What is limited is what a process can write to
+(RLIMIT_DATA: heap and private mappings), not its address space, of which libraries and JavaScript engines
+reserve far more than they use. It holds for each process by itself, also for those that it starts, and where
+one process can limit another: on Linux.
 
-Whoever is killed (`kill -9`, no memory) ends nothing that it started. The kernel could, but takes the end of the
-thread that started a process for that of its parent; and a program, or an endless loop, does not see that nobody listens.
+Whoever is killed (`kill -9`, no memory) ends nothing that it started. The kernel could, but takes the end of
+the thread that started a process for that of its parent; and a program, or an endless loop, does not see that
+nobody listens.
 """
 
 from __future__ import annotations

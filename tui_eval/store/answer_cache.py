@@ -68,8 +68,8 @@ class AnswerCache:
     """The answers kept in a project. Blocking: use it in threads, from any number of them. What the disk refuses is
     not kept, and what cannot be read was never kept: nothing here ends an attempt. `problem` says it.
 
-    Where the project's folder cannot be written, answers are kept where its runs are, and those in the project's own file
-    are found all the same.
+    Where the project's folder cannot be written, answers are kept where its runs are, and those in the
+    project's own file are found all the same.
 
     Args:
         room: Bytes that the file has at most.
@@ -418,8 +418,8 @@ class AnswerCache:
             self._opened = _identity(self.path)
 
     def _rescue(self, old: sqlite3.Connection) -> bool:
-        """Write all answers that can be read of a file into a new one beside it; False where there are some, and none of
-        them can be.
+        """Write all answers that can be read of a file into a new one beside it; False where there are some,
+        and none of them can be.
 
         Raises:
             sqlite3.Error, OSError: the new one cannot be made, or the old one is not to be had at the moment.

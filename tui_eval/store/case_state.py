@@ -99,7 +99,8 @@ def by_column(history: Sequence[CaseHistory]) -> dict[Column, list[CaseHistory]]
 
 
 def _without_providers(found: dict[Column, list[CaseHistory]]) -> dict[Column, list[CaseHistory]]:
-    """Columns whose model earlier versions recorded with its provider (`openai:M`), as that of `M` where there is one."""
+    """Columns whose model earlier versions recorded with its provider (`openai:M`), as that of `M` where
+    there is one."""
     made: dict[Column, list[CaseHistory]] = {}
     for column, results in found.items():
         plain = next(

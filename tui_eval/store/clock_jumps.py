@@ -1,8 +1,9 @@
 """Clocks that were ahead: which results of a project ended later than it is, and when they are taken to have ended.
 
-Results are in the order of their ends. An end that is ahead of the clock was recorded while the clock was ahead, and is
-no time: such a result counts as of when the run after it began, else as of when the index saw that. A run that begins, or
-goes on, keeps which ends were ahead of its clock then (`seen_ahead`): later they are no more, and say nothing of it.
+Results are in the order of their ends. An end that is ahead of the clock was recorded while the clock was
+ahead, and is no time: such a result counts as of when the run after it began, else as of when the index saw
+that. A run that begins, or goes on, keeps which ends were ahead of its clock then (`seen_ahead`): later they
+are no more, and say nothing of it.
 """
 
 from __future__ import annotations

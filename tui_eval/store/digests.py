@@ -1,5 +1,5 @@
-"""Databases that only sum up what the runs hold: one that is damaged is thrown away and made again. Nothing that was paid
-for is kept in one of these (kept answers are rescued: `answer_cache`)."""
+"""Databases that only sum up what the runs hold: one that is damaged is thrown away and made again. Nothing
+that was paid for is kept in one of these (kept answers are rescued: `answer_cache`)."""
 
 from __future__ import annotations
 
@@ -106,8 +106,9 @@ _TRIES = 2
 
 
 def read_again(method: Callable[Concatenate[D, P], R]) -> Callable[Concatenate[D, P], R]:
-    """Where a digest fails while it is read (a damaged page; or another version has made its file anew meanwhile, whose
-    journal SQLite then takes for that of the old one), it is read again, in the end in memory, where nobody else is at work."""
+    """Where a digest fails while it is read (a damaged page; or another version has made its file anew
+    meanwhile, whose journal SQLite then takes for that of the old one), it is read again, in the end in
+    memory, where nobody else is at work."""
 
     @wraps(method)
     def call(self: D, *args: P.args, **named: P.kwargs) -> R:

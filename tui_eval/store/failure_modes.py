@@ -82,7 +82,8 @@ def assess(attempts: Iterable[tuple[int, Attempt]], *, passed: int = 0) -> Asses
             )
     for mode in modes.values():
         mode.share, mode.cases = mode.count / (total - passed), len(cases[mode.what])
-        # As folds and groups say it: the judge's own words where they are the same, a figure from the least to the most.
+        # As folds and groups say it: the judge's own words where they are the same, a figure from the least
+        # to the most.
         mode.what = causes.shared(sorted(said[mode.what])) or mode.what
     return Assessment(total, passed, sorted(modes.values(), key=lambda mode: (-mode.count, mode.what)))
 

@@ -102,8 +102,8 @@ class _Source:
 
 
 class _LeftOut(NamedTuple):
-    """A run that is not taken in, why, and what its file was when that was found out; `part` is it where it could be read
-    (its reader is closed)."""
+    """A run that is not taken in, why, and what its file was when that was found out; `part` is it where it
+    could be read (its reader is closed)."""
 
     why: str
     file: tuple[int, ...]
@@ -299,7 +299,8 @@ class Gathering:
             self._touched.add(key)
 
     def _leave_out(self, path: Path, error: StoreError) -> None:
-        """Of a run that cannot be read nothing counts. It may be half copied: one that was taken in is tried once more."""
+        """Of a run that cannot be read nothing counts. It may be half copied: one that was taken in is tried
+        once more."""
         written = _written(path)
         again = path in self._sources and self._failed.get(path) != written
         if path in self._sources:

@@ -224,8 +224,8 @@ class Index:
 
     @read_again
     def figures(self) -> dict[str, tuple[float | None, int | None]]:
-        """Of every run in the index, by its id: the mean duration in ms of its attempts that came to a verdict, where it
-        asked for the answers, and the tokens of all that ended (None: not known)."""
+        """Of every run in the index, by its id: the mean duration in ms of its attempts that came to a
+        verdict, where it asked for the answers, and the tokens of all that ended (None: not known)."""
         with self._open() as connection:
             if connection is None:
                 return {}
@@ -502,7 +502,8 @@ def _record(
     folder: Path,
     beside: Callable[[RunReader], CaseTaker] | None = None,
 ) -> StoreError | None:
-    """Put a run into the index (again); where it cannot be read, why. What was known of one that is damaged since goes."""
+    """Put a run into the index (again); where it cannot be read, why. What was known of one that is damaged
+    since goes."""
     try:
         with contextlib.closing(RunReader(folder)) as reader:
             while True:

@@ -24,7 +24,8 @@ OTHERS = ""
 FILE_SETS = "file_sets"
 """By hashes of what names files in its cases, hashes of which these were (`engine.fingerprints`)."""
 REWRITTEN = "rewritten"
-"""The agents whose files were written while it ran, and the files of cases that were: what they were meanwhile nobody knows."""
+"""The agents whose files were written while it ran, and the files of cases that were: what they were
+meanwhile nobody knows."""
 
 
 def remembered(compat_by_suite: Iterable[tuple[str, str]]) -> str | list[str]:
@@ -79,8 +80,9 @@ def settings_of_parts(parts: Iterable[tuple[RunInfo, Iterable[str]]]) -> dict[st
 
 
 def means_differ(parts: Sequence[tuple[str, RunInfo, Collection[str]]]) -> str:
-    """What the results of parts rest on (files, settings, judges, databases, prices, variables) that is other in one of them than in
-    others, with these, in words; empty: nothing is, as far as the parts say. Each part is its name, and the suites that it has cases of."""
+    """What the results of parts rest on (files, settings, judges, databases, prices, variables) that is other
+    in one of them than in others, with these, in words; empty: nothing is, as far as the parts say. Each part
+    is its name, and the suites that it has cases of."""
     found: dict[str, dict[str, dict[str, list[str]]]] = {}
     named_in_rules = {suite for _, info, _ in parts for suite in _rules(info)}
     for name, info, own in parts:
@@ -105,7 +107,8 @@ _RULES = "what tui_eval.yaml says of verdicts of"
 
 
 def _means(info: RunInfo, own: Collection[str], named: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """What a run's results rest on: of what kind, which, and its mark; `named` are suites that any part has rules of."""
+    """What a run's results rest on: of what kind, which, and its mark; `named` are suites that any part has
+    rules of."""
     for path, mark in _mapping(info.provenance, "files").items():
         yield "the content of", path, str(mark)
     settings = _mapping(info.provenance, SETTINGS)

@@ -309,8 +309,8 @@ _AT_ONCE = 500  # cases whose attempts are read in one question
 
 
 def changed_since(store: Store, whole: Whole, adding: Sequence[MergePart]) -> list[str]:
-    """Of the cases of parts those that have newer results in runs that add to them: first, with both outcomes, where these
-    differ, then by their ids alone.
+    """Of the cases of parts those that have newer results in runs that add to them: first, with both
+    outcomes, where these differ, then by their ids alone.
 
     Args:
         store: Where the parts are put together; their own projects are looked into, too.
@@ -347,8 +347,8 @@ def _links(root: Path, *, own: bool) -> Iterator[tuple[str, str | None, Path]]:
 
 
 def _since(whole: Whole, part: MergePart, folders: Sequence[Path]) -> Iterator[tuple[str, str, str]]:
-    """Of the cases that count as a part has them those that runs which add to it have newer results of: the case, what came
-    of it in the part, and what came of it since."""
+    """Of the cases that count as a part has them those that runs which add to it have newer results of: the
+    case, what came of it in the part, and what came of it since."""
     own = {one.key: one.case for one in whole.columns if one.part is part} if folders else {}
     parts: list[Part] = []
     newer: set[tuple[str, str, str | None]] = set()

@@ -74,8 +74,8 @@ def _write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
 
 
 def _notes_on(folder: Path, parts: Iterable[MergePart]) -> dict[str, dict[int, HumanNote]]:
-    """What people noted on attempts of parts, where these lie, or in the project that the whole is made in. There a note
-    on the run of a results file means another attempt: the file numbers them anew."""
+    """What people noted on attempts of parts, where these lie, or in the project that the whole is made in.
+    There a note on the run of a results file means another attempt: the file numbers them anew."""
     here, found = Notes.beside(folder), {}
     for part in parts:
         found[part.info.id] = Notes.beside(part.reader.folder).of_run(part.info.id)

@@ -118,10 +118,10 @@ class MergedColumn(NamedTuple):
 
 @dataclass(slots=True)
 class Whole:
-    """Several parts as one. `columns` are in the plan's order, each once. `twice` are the names of cases that stand
-    in several parts; `missing_shards` those of which there is no part; `missing` counts the cases of the plan that no part has, of
-    which `missing_names` are known; `open_names` are cases with attempts that have not ended, and `cut_off` the parts
-    that are why. `unjudged`: some were cancelled or skipped."""
+    """Several parts as one. `columns` are in the plan's order, each once. `twice` are the names of cases that
+    stand in several parts; `missing_shards` those of which there is no part; `missing` counts the cases of
+    the plan that no part has, of which `missing_names` are known; `open_names` are cases with attempts that
+    have not ended, and `cut_off` the parts that are why. `unjudged`: some were cancelled or skipped."""
 
     parts: list[MergePart]
     columns: list[MergedColumn]
@@ -183,7 +183,8 @@ def once_each(parts: Iterable[MergePart]) -> list[MergePart]:
 
 
 def cut_off(parts: Sequence[MergePart], unfinished: Iterable[MergePart]) -> list[MergePart]:
-    """Those of `unfinished` that nobody executes any more, and that no other one does again; in the order of `parts`."""
+    """Those of `unfinished` that nobody executes any more, and that no other one does again; in the order of
+    `parts`."""
     again = {part.shard.number for part in parts if part.shard and part.info.state in ("running", "paused")}
     ids = {
         part.info.id
@@ -196,8 +197,8 @@ def cut_off(parts: Sequence[MergePart], unfinished: Iterable[MergePart]) -> list
 
 
 def counting(judged: int, info: RunInfo) -> tuple[int, tuple[bool, float, str]]:
-    """Of what stands in several parts that counts of which more has a verdict (what was cancelled or skipped has none), else
-    what was begun last: the largest of these."""
+    """Of what stands in several parts that counts of which more has a verdict (what was cancelled or skipped
+    has none), else what was begun last: the largest of these."""
     return judged, order_begun(info)
 
 
@@ -365,7 +366,8 @@ def _content_differs(first: MergePart, other: MergePart) -> str:
 
 
 def _failed_differ(first: MergePart, other: MergePart) -> str:
-    """Of what had failed when the one began, the other may find some passed by shards that ended meanwhile, and no more."""
+    """Of what had failed when the one began, the other may find some passed by shards that ended meanwhile,
+    and no more."""
     ours, theirs = (set(part.reader.whole_plan()[0]) for part in (first, other))
     if not ours or not theirs or ours <= theirs or theirs <= ours:
         return ""

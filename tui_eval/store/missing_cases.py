@@ -1,5 +1,6 @@
-"""The cases of a plan that no part of it has: a merged run holds them as rows that have not run, so that whatever
-counts or lists cases says that they are missing. And the files that could not be read whole: what they hold is no case."""
+"""The cases of a plan that no part of it has: a merged run holds them as rows that have not run, so that
+whatever counts or lists cases says that they are missing. And the files that could not be read whole: what
+they hold is no case."""
 
 from __future__ import annotations
 
@@ -82,8 +83,9 @@ _Counts = dict[tuple[str, str | None], tuple[int, int]]
 
 
 def missing_cases(whole: Whole) -> list[MissingCase]:
-    """What no part has. Where the parts know its ids, in the columns in which the other cases of its suite were
-    asked; of a suite that no part has nobody knows them, nor its format. Else as many as are missing, by their number."""
+    """What no part has. Where the parts know its ids, in the columns in which the other cases of its suite
+    were asked; of a suite that no part has nobody knows them, nor its format. Else as many as are missing, by
+    their number."""
     in_columns: set[str] = set()
     for part in whole.parts:
         with contextlib.suppress(StoreError):
@@ -113,8 +115,9 @@ _NOBODY: _Counts = {("", None): (1, 1)}
 
 
 class _Suite:
-    """In which columns the known cases of a suite were asked: all of them, or, where each column is a case of its own
-    (`in_columns`), those whose ids end alike (`_ending`). Who was asked there may be called otherwise than the ending."""
+    """In which columns the known cases of a suite were asked: all of them, or, where each column is a case of
+    its own (`in_columns`), those whose ids end alike (`_ending`). Who was asked there may be called otherwise
+    than the ending."""
 
     def __init__(self, kind: str, in_columns: bool) -> None:
         self.kind, self.in_columns = kind, in_columns
@@ -251,8 +254,8 @@ def gap_of(info: RunInfo) -> str | None:
 
 
 def lacks_words(info: RunInfo) -> str:
-    """Why a run is no success though all its rows are, in words: cases that no part has, or that never ran where its own
-    failed, or a hook that failed at its end; empty: it is one."""
+    """Why a run is no success though all its rows are, in words: cases that no part has, or that never ran
+    where its own failed, or a hook that failed at its end; empty: it is one."""
     return gap_of(info) or never_beside(info) or hooks_failed(info)
 
 
@@ -263,8 +266,8 @@ def beside_kept(infos: Iterable[RunInfo]) -> dict[str, Any]:
 
 
 def gap_kept(info: RunInfo) -> dict[str, Any]:
-    """What a run that judges all of one again has to remember of cases that it does not have: those of a merged one that
-    no part has, and those that never ran where its own failed."""
+    """What a run that judges all of one again has to remember of cases that it does not have: those of a
+    merged one that no part has, and those that never ran where its own failed."""
     missing = info.provenance.get("missing")
     gap = {"missing": missing, MISSING_OF: info.provenance.get(MISSING_OF) or info.id} if missing else {}
     return gap | beside_kept([info])

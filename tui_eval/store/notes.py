@@ -33,9 +33,9 @@ HumanVerdict = Literal["right", "wrong"]
 
 
 class HumanNote(msgspec.Struct):
-    """What a person says of an attempt: whether its answer is `right` or `wrong` (None: nothing said),
-    a text, a star; `at` in seconds since the epoch. `agent` and `model` are the column that it is of; both empty where an
-    earlier version kept it."""
+    """What a person says of an attempt: whether its answer is `right` or `wrong` (None: nothing said), a
+    text, a star; `at` in seconds since the epoch. `agent` and `model` are the column that it is of; both
+    empty where an earlier version kept it."""
 
     run_id: str
     attempt_ref: int

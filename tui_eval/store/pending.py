@@ -256,7 +256,8 @@ def storable_rows(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 _TOGETHER = 50
-"""Rows of one statement: each statement gives Python's lock back and takes it again, which the engine's loop waits for."""
+"""Rows of one statement: each statement gives Python's lock back and takes it again, which the engine's loop
+waits for."""
 
 
 def insert_rows(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -36,9 +36,9 @@ def case_of(kept: Case | bytes) -> Case:
 
 
 class PlannedCase(msgspec.Struct, gc=False):
-    """A case, packed or not, that a run will execute with one agent, `attempts` times from `first_attempt` on. Of a case whose
-    recorded answers are judged again, `judges` says which each attempt judges (`AttemptRow.judges`), and
-    `numbers` the numbers of the attempts, where they do not follow one another."""
+    """A case, packed or not, that a run will execute with one agent, `attempts` times from `first_attempt`
+    on. Of a case whose recorded answers are judged again, `judges` says which each attempt judges
+    (`AttemptRow.judges`), and `numbers` the numbers of the attempts, where they do not follow one another."""
 
     held: Case | bytes
     agent: str

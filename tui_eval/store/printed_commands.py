@@ -45,8 +45,8 @@ class AsShown(str):
 def resume_command(
     reference: str | Path, options: Mapping[str, Any], *, unnamed: Collection[str] = ("here", "ray")
 ) -> str:
-    """Goes on with a run; `options` are those it was started with (`RunInfo.options`). `unnamed` are places that the run's
-    record names well enough."""
+    """Goes on with a run; `options` are those it was started with (`RunInfo.options`). `unnamed` are places
+    that the run's record names well enough."""
     words = ["tui-eval", "resume", str(reference), *_env_files(options)]
     words += [word for agent in _texts(options, "agents") if by_typing(agent) for word in ("--agent", agent)]
     given = options.get("vars")
@@ -88,8 +88,8 @@ def run_command(places: Iterable[Path], root: Path, options: Mapping[str, Any]) 
 
 
 def asked_again(info: RunInfo) -> dict[str, Any]:
-    """The options of a run for who runs a case of it once more: what it answered may be kept, and is no answer to that; and
-    a cluster that was lost is no place for it."""
+    """The options of a run for who runs a case of it once more: what it answered may be kept, and is no
+    answer to that; and a cluster that was lost is no place for it."""
     changed: dict[str, Any] = {}
     if info.provenance.get(KEEPS_ANSWERS) is True:
         changed[_ASKED_AGAIN] = True
@@ -202,10 +202,11 @@ def shell_line(words: Iterable[str]) -> str:
 
 
 def quoted(word: str, taken: set[str] | None = None) -> str:
-    """A word that a shell reads as it is, and in which the terminal's border (`visible`) has nothing to replace: control
-    characters and bytes that are no text stand in `$'…'` (bash, zsh, ksh, POSIX 2024) in octal, which has the same three
-    digits in all of these. No command can be given NUL or half a surrogate pair: a picture stands for these. A secret that
-    was masked is a variable of the shell, which says so where it is not set; `taken` are the names of others."""
+    """A word that a shell reads as it is, and in which the terminal's border (`visible`) has nothing to
+    replace: control characters and bytes that are no text stand in `$'…'` (bash, zsh, ksh, POSIX 2024) in
+    octal, which has the same three digits in all of these. No command can be given NUL or half a surrogate
+    pair: a picture stands for these. A secret that was masked is a variable of the shell, which says so where
+    it is not set; `taken` are the names of others."""
     if MASK in word and not isinstance(word, AsShown):
         return _with_variables(word, set() if taken is None else taken)
     try:

@@ -119,9 +119,9 @@ class RunReader:
 
     @contextlib.contextmanager
     def of_one_moment(self) -> Iterator[None]:
-        """While it lasts, a run that goes on is read as it is now: what is read in several passes, or into several files,
-        belongs together. Not where it has no write-ahead log (on some network mounts): there its writer would have to
-        wait."""
+        """While it lasts, a run that goes on is read as it is now: what is read in several passes, or into
+        several files, belongs together. Not where it has no write-ahead log (on some network mounts): there
+        its writer would have to wait."""
         if not self._connection.in_transaction and self._goes_on():
             self._all("BEGIN", ())
         else:  # it changes no more, or is read so already
@@ -282,8 +282,8 @@ class RunReader:
     def by_case(
         self, order: CaseOrder = "run", *, listed: bool = False
     ) -> Iterator[tuple[StoredCase, list[AttemptRow]]]:
-        """Every case of the run with its attempts; no more of them are held at once than a few hundred. `listed`: by the
-        names that lists call them."""
+        """Every case of the run with its attempts; no more of them are held at once than a few hundred.
+        `listed`: by the names that lists call them."""
         for cases in self.pieces() if order == "run" else self._pieces_in(order):
             attempts = self.attempts_of([case.id for case in cases])
             for case in self.listed(cases) if listed else cases:

@@ -90,7 +90,8 @@ def delete_run(folder: Path) -> None:
             shutil.rmtree(folder)
             break
         except OSError as error:
-            # Who was just reading it (a list in another terminal, the pane beside this one) makes SQLite's own files anew.
+            # Who was just reading it (a list in another terminal, the pane beside this one) makes SQLite's
+            # own files anew.
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not left:
                 raise
             time.sleep(0.05)

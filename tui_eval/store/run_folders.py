@@ -461,8 +461,8 @@ def project_of_run(run: Path) -> Path | None:
 
 
 def holds_runs(folder: Path) -> bool:
-    """Whether a folder is surely one of runs (it, or the folders in it, have some), by a short look. Where it is not, it
-    is one all the same if there are no suites in it and runs farther down (`runs_beneath`)."""
+    """Whether a folder is surely one of runs (it, or the folders in it, have some), by a short look. Where it
+    is not, it is one all the same if there are no suites in it and runs farther down (`runs_beneath`)."""
     if _is_project(folder):
         return False
     found = any(_is_run(one) for child in _folders(folder) for one in (child, *_folders(child)))
@@ -531,8 +531,8 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def written_mark(folder: Path) -> int:
-    """Another number where a run's database is not as it was: when it was written last, and how large it is; its log, and
-    where it is kept instead, count."""
+    """Another number where a run's database is not as it was: when it was written last, and how large it is;
+    its log, and where it is kept instead, count."""
     newest, size = touched(folder)
     return newest ^ size
 
@@ -560,8 +560,8 @@ NO_RUN = (
 
 
 def runs_under(folder: Path) -> list[Path]:
-    """The folders of runs in a folder and what is in it, five levels deep, in the order of their paths. Of what is large
-    and never holds any (`node_modules`, `.git` …) nothing is looked at."""
+    """The folders of runs in a folder and what is in it, five levels deep, in the order of their paths. Of
+    what is large and never holds any (`node_modules`, `.git` …) nothing is looked at."""
     found: list[Path] = []
     waiting = [(folder, 0)]
     looked = 0

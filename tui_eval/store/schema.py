@@ -101,13 +101,15 @@ KEEPS_ANSWERS = "keeps_answers"
 
 
 CUT_OFF = "cut_off"
-"""Under which it has, for each time that it was killed, how many attempts were then under way; of a merged run also its parts."""
+"""Under which it has, for each time that it was killed, how many attempts were then under way; of a merged
+run also its parts."""
 CUT_OFF_PARTS = "cut_off_parts"
 """Under which a merged run has the same of parts that were killed, until it goes on with what they left."""
 
 
 NOTED = "noted"
-"""Under which the provenance of a run has what its note says also when it goes on: texts. The rest is said anew then."""
+"""Under which the provenance of a run has what its note says also when it goes on: texts. The rest is said
+anew then."""
 
 
 COMPARED_LATER = "is compared when the other columns of its test have run"
@@ -195,17 +197,18 @@ def price_of(cost: float | None, saved: float | None) -> float | None:
 
 
 class AttemptRow(msgspec.Struct, gc=False, array_like=True):
-    """One attempt without its body, made of its row. `detail` says what it is doing while it runs (`retrying: 429,
-    again in 12 s`), `changed` grows with every change in the run, so viewers read only news. `answer` is
+    """One attempt without its body, made of its row. `detail` says what it is doing while it runs (`retrying:
+    429, again in 12 s`), `changed` grows with every change in the run, so viewers read only news. `answer` is
     a fingerprint of what was answered at last; empty where that is not known (older runs). `ends_at` is when
-    its time limit ends it while it runs (seconds since the epoch); None where none does, or that is not
-    known (older runs). `asserted_nothing` is 1 where no verdict could have been another one.
-    `cause` is why it did not pass in few words made from evidence (`tui_eval.causes`), `alike` what those that fail the
-    same way have in common; empty where it did, and in older runs. `judges` is the recorded answer that it judges again, as `RUN/ATTEMPT` where that was
-    first recorded; empty where the agent was asked. `cached` turns were answered from the cache, which `saved` so
-    much (USD; None: not known); tokens and cost are of the others. Models that judged gave `judge_calls` answers beside
-    them, for `judge_tokens` and `judge_cost` (USD; None: not known): by this attempt, also where it judges again.
-    `judge_cached` more of their answers were in the cache, which saved `judge_saved`."""
+    its time limit ends it while it runs (seconds since the epoch); None where none does, or that is not known
+    (older runs). `asserted_nothing` is 1 where no verdict could have been another one. `cause` is why it did
+    not pass in few words made from evidence (`tui_eval.causes`), `alike` what those that fail the same way
+    have in common; empty where it did, and in older runs. `judges` is the recorded answer that it judges
+    again, as `RUN/ATTEMPT` where that was first recorded; empty where the agent was asked. `cached` turns
+    were answered from the cache, which `saved` so much (USD; None: not known); tokens and cost are of the
+    others. Models that judged gave `judge_calls` answers beside them, for `judge_tokens` and `judge_cost`
+    (USD; None: not known): by this attempt, also where it judges again. `judge_cached` more of their answers
+    were in the cache, which saved `judge_saved`."""
 
     id: int
     case_ref: int
@@ -308,9 +311,10 @@ class CaseHistory(msgspec.Struct):
 
 
 class RunSummary(msgspec.Struct):
-    """One line of the list of runs, from the index, and of shards that are looked at (`waiting`: for one that is to come). Counts are of attempts, `cached` of those whose answers came from the
-    cache, which `saved` so much (USD). Judges took `judge_tokens` and `judge_cost` beside `cost`. A run that cannot be read is `damaged`, or `newer` where a newer tui-eval has written it; its `what` says
-    why."""
+    """One line of the list of runs, from the index, and of shards that are looked at (`waiting`: for one that
+    is to come). Counts are of attempts, `cached` of those whose answers came from the cache, which `saved` so
+    much (USD). Judges took `judge_tokens` and `judge_cost` beside `cost`. A run that cannot be read is
+    `damaged`, or `newer` where a newer tui-eval has written it; its `what` says why."""
 
     id: str
     state: RunState | Literal["damaged", "newer", "waiting"]
@@ -381,7 +385,8 @@ class RunSummary(msgspec.Struct):
 
     @property
     def told(self) -> str:
-        """What was run, with the name of its case where it has one, and by which rules, if by others than the documented."""
+        """What was run, with the name of its case where it has one, and by which rules, if by others than the
+        documented."""
         places, mark, cases = self.what.rpartition(" (")
         what = f"{self.suite or places}{mark}{cases}" + (f" › {self.only}" if self.only else "")
         return what + (f" · compat: {self.rules}" if self.rules else "")

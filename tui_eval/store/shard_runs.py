@@ -1,5 +1,5 @@
-"""What the run of a shard remembers of the whole that it is a part of (`--shard 3/20`), and what a run of several says of
-its parts."""
+"""What the run of a shard remembers of the whole that it is a part of (`--shard 3/20`), and what a run of
+several says of its parts."""
 
 import os
 import re
@@ -27,7 +27,8 @@ MISSING_OF = "missing_of"
 ASKED = "asked"
 """Under which a results file's provenance has what the run was asked with."""
 PATHS = "paths"
-"""Under which it has, where it is of a shard or of several, the paths in which the cases of the plan were looked for."""
+"""Under which it has, where it is of a shard or of several, the paths in which the cases of the plan were
+looked for."""
 GIT = "git"
 """Under which it has the commit that it was of, and whether files were changed since."""
 COST_LIMIT = "cost_limit"
@@ -60,10 +61,11 @@ def is_looked_at(folder: Path) -> bool:
 
 
 class PlannedShard(msgspec.Struct, omit_defaults=True):
-    """Part `number` of `of`, from 1. The whole has `cases` cases, whose ids and content `content` is a hash of;
-    `sizes` of them are in each part, and those of this one stand at `places`, from 0, of the whole, in the order of their ids. `asked` are the
-    options that say of whom and how often; `columns` says that for each suite of the whole, as tui_eval.yaml decides
-    (`AskedBySuite`; what most suites have under no name; empty in runs of earlier versions)."""
+    """Part `number` of `of`, from 1. The whole has `cases` cases, whose ids and content `content` is a hash
+    of; `sizes` of them are in each part, and those of this one stand at `places`, from 0, of the whole, in
+    the order of their ids. `asked` are the options that say of whom and how often; `columns` says that for
+    each suite of the whole, as tui_eval.yaml decides (`AskedBySuite`; what most suites have under no name;
+    empty in runs of earlier versions)."""
 
     number: int
     of: int
@@ -92,7 +94,8 @@ def shard_of(info: RunInfo) -> PlannedShard | None:
 
 
 FAILED = "--failed"
-"""What shards of it see as failed is what had failed when each began: those of shards that have ended may have passed."""
+"""What shards of it see as failed is what had failed when each began: those of shards that have ended may
+have passed."""
 _ASKED = {
     "agents": "--agent", "models": "-m", "attempts": "--attempts", "threshold": "--threshold", "timeout": "--timeout",
     "judge": "--judge", "compat": "--compat", "vars": "--var", "prompt_prefix": "--prompt-prefix",
@@ -139,8 +142,8 @@ def asked_in(info: RunInfo) -> dict[str, Any] | None:
 
 
 def paths_in(info: RunInfo) -> list[str]:
-    """The paths from the root in which the cases of a run's plan were looked for; also of one that is known from a results
-    file, where that says it (empty: it does not)."""
+    """The paths from the root in which the cases of a run's plan were looked for; also of one that is known
+    from a results file, where that says it (empty: it does not)."""
     given = info.provenance.get(PATHS)
     return [
         path
@@ -214,8 +217,8 @@ def without_gap(info: RunInfo) -> str:
 
 
 class CostLimit(msgspec.Struct, omit_defaults=True):
-    """A run's cost limit of `usd`: `spent` where it was reached (USD), of how many answers, and of how many of judges, no
-    cost is known; `said` is what the run's note says of that."""
+    """A run's cost limit of `usd`: `spent` where it was reached (USD), of how many answers, and of how many
+    of judges, no cost is known; `said` is what the run's note says of that."""
 
     usd: float
     spent: float | None = None
@@ -345,7 +348,8 @@ def _mapping(info: RunInfo, name: str) -> Mapping[str, Any]:
 
 
 def commit_words(provenance: Mapping[str, Any]) -> str:
-    """The commit that a run was of, and whether files were changed since; those of its parts. Empty: nothing is known."""
+    """The commit that a run was of, and whether files were changed since; those of its parts. Empty: nothing
+    is known."""
     git = provenance.get(GIT)
     if not isinstance(git, dict):
         return ""
@@ -356,7 +360,8 @@ def commit_words(provenance: Mapping[str, Any]) -> str:
 
 
 def commits_differ(infos: Iterable[tuple[str, RunInfo]]) -> str:
-    """That parts, by their names, are of other commits, or of files that were changed since, in words; empty: they are not."""
+    """That parts, by their names, are of other commits, or of files that were changed since, in words; empty:
+    they are not."""
     states: dict[str, list[str]] = {}
     for name, info in infos:
         words = commit_words(info.provenance) or "none that is known"

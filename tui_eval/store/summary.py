@@ -24,17 +24,17 @@ OF_TURNS = "t"
 
 
 class CaseSummary(msgspec.Struct, gc=False):
-    """A case of a run with one agent. `attempts` counts those that ended, `unjudged` of these have no verdict (cancelled,
-    skipped): no rate and no test has them. `outcome` is None while nothing has ended, or what has ended passed and is not
-    enough yet. `answers` are fingerprints of
-    the different answers; empty where not every answer that was judged has one. `variant` as in `CaseRow`;
-    `duration_ms` is the mean of the `timed` attempts, in which somebody was asked (of cancelled ones only where there are no others);
-    `message`, `cause` and `alike` are those of `why_not`; `asserted_nothing` says that it
-    passed and could not have failed. `cached` attempts have answers from the cache, which `saved` so much (USD; None:
-    not known); `cost` is what the others cost. `judge_tokens` and `judge_cost` are what judging took beside that.
-    `compat` are the rules that it was judged by (`store.judged_under`);
-    empty where that is not known, or nobody asks. `tokens_of` and `cost_of` are how many attempts these are known of.
-    `content_hash` is that of the case as it was judged."""
+    """A case of a run with one agent. `attempts` counts those that ended, `unjudged` of these have no verdict
+    (cancelled, skipped): no rate and no test has them. `outcome` is None while nothing has ended, or what has
+    ended passed and is not enough yet. `answers` are fingerprints of the different answers; empty where not
+    every answer that was judged has one. `variant` as in `CaseRow`; `duration_ms` is the mean of the `timed`
+    attempts, in which somebody was asked (of cancelled ones only where there are no others); `message`,
+    `cause` and `alike` are those of `why_not`; `asserted_nothing` says that it passed and could not have
+    failed. `cached` attempts have answers from the cache, which `saved` so much (USD; None: not known);
+    `cost` is what the others cost. `judge_tokens` and `judge_cost` are what judging took beside that.
+    `compat` are the rules that it was judged by (`store.judged_under`); empty where that is not known, or
+    nobody asks. `tokens_of` and `cost_of` are how many attempts these are known of. `content_hash` is that of
+    the case as it was judged."""
 
     case_id: str
     name: str
@@ -127,8 +127,8 @@ def case_outcome(outcomes: Sequence[Outcome], required: int) -> Outcome | None:
 
 
 def outcome_so_far(outcomes: Sequence[Outcome], required: int, planned: int) -> Outcome | None:
-    """As `case_outcome`, of a case of which these attempts have ended, of so many `planned`: None also where each of them
-    passed and they are not enough yet. One that failed has failed, whatever was still to run."""
+    """As `case_outcome`, of a case of which these attempts have ended, of so many `planned`: None also where
+    each of them passed and they are not enough yet. One that failed has failed, whatever was still to run."""
     outcome = case_outcome(outcomes, required)
     return None if outcome == "failed" and outcomes.count("passed") == len(outcomes) < planned else outcome
 
@@ -154,8 +154,9 @@ def unfinished_words(tokens: int, cost: float) -> str:
 
 
 class WhyNot(NamedTuple):
-    """Why the attempts of a case did not pass. `telling` is the first that did not for the most frequent reason, `alike`
-    its group; `message` and `cause` are its, or where there is more than one reason (`several`) say how often each was the case."""
+    """Why the attempts of a case did not pass. `telling` is the first that did not for the most frequent
+    reason, `alike` its group; `message` and `cause` are its, or where there is more than one reason
+    (`several`) say how often each was the case."""
 
     telling: AttemptRow | None = None
     message: str = ""
@@ -289,8 +290,9 @@ CaseTaker = Callable[[StoredCase, Sequence[AttemptRow], CaseSummary], None]
 
 
 class RunSums(msgspec.Struct):
-    """What the cases of a run come to; they are added one by one. `attempts` ended, of which `attempts_passed`; `asserted_nothing`
-    counts cases; `tokens`, `cost` and `saved` (USD), and what judges took, are None where nothing is known."""
+    """What the cases of a run come to; they are added one by one. `attempts` ended, of which
+    `attempts_passed`; `asserted_nothing` counts cases; `tokens`, `cost` and `saved` (USD), and what judges
+    took, are None where nothing is known."""
 
     outcomes: dict[Outcome | None, int] = {}
     flaky: int = 0
@@ -348,8 +350,8 @@ class RunSums(msgspec.Struct):
 
     @property
     def cached_words(self) -> str:
-        """`3 cached, $0.0400 saved`, or `3 attempts cached` where the counts beside it, which are of cases, are others than
-        those of attempts; empty where none is."""
+        """`3 cached, $0.0400 saved`, or `3 attempts cached` where the counts beside it, which are of cases,
+        are others than those of attempts; empty where none is."""
         return cached_of(self.cached, self.saved, of_attempts=self.attempts != self.cases)
 
     @property
@@ -373,7 +375,8 @@ def cached_of(cached: int, saved: float | None, *, of_attempts: bool = False) ->
 
 
 def judges_of(tokens: int | None, cost: float | None, cached: int = 0, saved: float | None = None) -> str:
-    """What judges took: `judges: 15,096 tokens, $0.2000, 3 cached, $0.0200 saved`; empty where nothing of it is known."""
+    """What judges took: `judges: 15,096 tokens, $0.2000, 3 cached, $0.0200 saved`; empty where nothing of it
+    is known."""
     known = [f"{tokens:,} tokens"] if tokens else []
     known += [figures.usd(cost)] if cost is not None else []
     known += [cached_of(cached, saved)] if cached else []

@@ -37,11 +37,13 @@ _DAMAGED = "its database was damaged or taken away while the run went on"
 
 
 class WriteThread:
-    """Everything reported is on disk at once, or about 50 ms after what was written before, sooner where much ends; what
-    running attempts do and say about 120 ms after it came, so that one which ends sooner is written once. A full disk loses nothing: what it refuses waits here and is tried again; `on_error`
-    is reported once, in one line. Nothing that it is given ends the thread: a record that the database does not take is
-    written as an error, the others as they are. `lost` are attempts of which nothing could be written, by id, and why.
-    A database that was damaged or taken away meanwhile is made anew elsewhere, from what `held` has of the run."""
+    """Everything reported is on disk at once, or about 50 ms after what was written before, sooner where much
+    ends; what running attempts do and say about 120 ms after it came, so that one which ends sooner is
+    written once. A full disk loses nothing: what it refuses waits here and is tried again; `on_error` is
+    reported once, in one line. Nothing that it is given ends the thread: a record that the database does not
+    take is written as an error, the others as they are. `lost` are attempts of which nothing could be
+    written, by id, and why. A database that was damaged or taken away meanwhile is made anew elsewhere, from
+    what `held` has of the run."""
 
     def __init__(self, folder: Path, held: HeldResults, last_change: int = 0) -> None:
         self.folder = folder

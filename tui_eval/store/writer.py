@@ -332,8 +332,9 @@ _SLICE = 1 << 20
 
 
 def answer_mark(attempt: Attempt) -> str:
-    """A fingerprint of what was answered, white space at the ends left out, of a conversation in every turn; empty
-    where nothing was answered. That of a conversation begins with `OF_TURNS`: earlier versions knew its last turn only."""
+    """A fingerprint of what was answered, white space at the ends left out, of a conversation in every turn;
+    empty where nothing was answered. That of a conversation begins with `OF_TURNS`: earlier versions knew its
+    last turn only."""
     if attempt.outcome not in ("passed", "failed") or not (attempt.replies or attempt.response_text):
         return ""
     mark = hashlib.blake2b(digest_size=8)

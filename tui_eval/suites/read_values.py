@@ -29,9 +29,9 @@ class Places(Protocol):
 def misread_into_cases(
     misread: Iterable[Misread], suite: Suite, under: Mapping[tuple[Hashable, ...], Case]
 ) -> None:
-    """What YAML does not give as it is written (a key given twice, an unknown tag) is an error of the case whose path it
-    stands below, else of all of the suite: judged by what is left, it may pass. Of a key that is given twice the tools
-    of these formats take the last one without a word."""
+    """What YAML does not give as it is written (a key given twice, an unknown tag) is an error of the case
+    whose path it stands below, else of all of the suite: judged by what is left, it may pass. Of a key that
+    is given twice the tools of these formats take the last one without a word."""
     held: set[int] = set()
     for path, problem, doubled in misread:
         key = dotted((*path, problem.key) if doubled else path) or problem.key
@@ -54,7 +54,8 @@ def problem_of(
     *,
     key: str = "",
 ) -> Problem:
-    """What is wrong with an assertion of a case, where it stands; without one with the case, under `key` or its name."""
+    """What is wrong with an assertion of a case, where it stands; without one with the case, under `key` or
+    its name."""
     return Problem(
         path=case.path,
         line=(assertion.line if assertion is not None else 0) or case.line,

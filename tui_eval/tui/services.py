@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 ASKS_NOTHING = (("esc", "", "go back"),)
-"""The answers of a question that says why there is nothing to ask about: the key typed next was an answer, and does nothing
-else (`y a` and `m r` run nothing)."""
+"""The answers of a question that says why there is nothing to ask about: the key typed next was an answer,
+and does nothing else (`y a` and `m r` run nothing)."""
 
 
 class Ask(Protocol):

@@ -1,9 +1,9 @@
 """Changing single values of a YAML text where they stand, so that comments and layout stay as they are.
 
-ruamel.yaml composes the text into nodes that know their places; only the characters of the changed node
-are replaced. Nothing is constructed, so nothing in a file is run or resolved. A change is read again before it is given:
-where it would touch anything but what was meant (a text that an alias stands for, a comment that becomes a value), it is
-refused.
+ruamel.yaml composes the text into nodes that know their places; only the characters of the changed node are
+replaced. Nothing is constructed, so nothing in a file is run or resolved. A change is read again before it is
+given: where it would touch anything but what was meant (a text that an alias stands for, a comment that
+becomes a value), it is refused.
 """
 
 from __future__ import annotations
@@ -326,9 +326,10 @@ class YamlText:
         return block(value, parent.value[found.place][0].start_mark.column + 2)
 
 
-# -- A text of thousands of cases, of which an edit needs the nodes of few: the items of long lists at the top that it has
-# nothing to do with are taken out before ruamel.yaml, which is Python, composes it (20,000 cases take it ten seconds), and
-# in the nodes the places of those that stay are put right. Each of the others is one empty node: items keep their numbers.
+# -- A text of thousands of cases, of which an edit needs the nodes of few: the items of long lists at the top
+# that it has nothing to do with are taken out before ruamel.yaml, which is Python, composes it (20,000 cases
+# take it ten seconds), and in the nodes the places of those that stay are put right. Each of the others is
+# one empty node: items keep their numbers.
 
 
 LONG = 200
@@ -337,7 +338,8 @@ _ITEM = re.compile(r"[ ]*- +")
 
 
 class _Cut(NamedTuple):
-    """Lines that were taken out: where they stood in what is left, and how many characters and lines went until here."""
+    """Lines that were taken out: where they stood in what is left, and how many characters and lines went
+    until here."""
 
     at: int
     characters: int
@@ -385,8 +387,8 @@ def _empty(kind: str) -> SimpleNamespace:
 
 
 def _shortened(text: str, lines: Collection[int]) -> _Shortened | None:
-    """The text with only the first and the last item of each long list at the top and those that stand on these lines (from
-    1); None where that is the whole text, or it is not written plainly enough to tell."""
+    """The text with only the first and the last item of each long list at the top and those that stand on
+    these lines (from 1); None where that is the whole text, or it is not written plainly enough to tell."""
     if text.count("\n") < LONG:
         return None
     import yaml
@@ -461,7 +463,8 @@ _COLON = re.compile(r"[ \t]*:")
 _DASH = re.compile(r"[ \t]*(?P<dash>-)[ \t]+(?:[&!]\S+[ \t]+)*")
 _LONE_DASH = re.compile(r"[ \t]*(?P<dash>-)[ \t]*(?:[&!]\S+[ \t]*)*(?:#.*)?")
 _ALIAS: Any = "alias"
-"""What stands in the place of the comment of a node that is an alias: a copy of its anchor's node where the alias is."""
+"""What stands in the place of the comment of a node that is an alias: a copy of its anchor's node where the
+alias is."""
 
 
 @cache
@@ -517,7 +520,8 @@ def _anchors(node: Any) -> Iterator[str]:
 
 
 def _one_by_one(node: Any, value: Any) -> dict[str | int, Any] | None:
-    """The values of a list as long as this one, or of a mapping with the same keys, where all are of one word or text."""
+    """The values of a list as long as this one, or of a mapping with the same keys, where all are of one word
+    or text."""
     if node.id == "sequence" and isinstance(value, list) and len(value) == len(node.value):
         items, found = node.value, dict[str | int, Any](enumerate(value))
     elif node.id == "mapping" and isinstance(value, Mapping):
@@ -535,7 +539,8 @@ _ELSEWHERE: Path = ("", -1)
 
 
 def _same(old: str, left_old: Mapping[Path, Any], new: str, left_new: Mapping[Path, Any]) -> bool:
-    """Whether two texts say the same, to the suites' reader and in either dialect, but for what is given by its path."""
+    """Whether two texts say the same, to the suites' reader and in either dialect, but for what is given by
+    its path."""
     import yaml
 
     from tui_eval.yaml import yaml_lines
@@ -549,8 +554,9 @@ def _same(old: str, left_old: Mapping[Path, Any], new: str, left_new: Mapping[Pa
 
 
 class _Tree:
-    """What the reader's nodes say, without their places, as a number that all that say the same have: aliases of
-    aliases unfold to billions of values. Those at the paths that are given are as is said there, a node or what one says.
+    """What the reader's nodes say, without their places, as a number that all that say the same have: aliases
+    of aliases unfold to billions of values. Those at the paths that are given are as is said there, a node or
+    what one says.
     """
 
     def __init__(self, given: Mapping[Path, Any], known: dict[Any, int]) -> None:

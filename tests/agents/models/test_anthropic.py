@@ -279,7 +279,8 @@ async def test_a_stream_that_said_its_end_is_whole_whatever_becomes_of_the_conne
 
 
 async def test_only_what_may_stand_in_a_conversation_goes_back(server: AnthropicServer) -> None:
-    """Arguments that were cut off, an empty text and an empty turn are HTTP 400: the case was that, not what happened."""
+    """Arguments that were cut off, an empty text and an empty turn are HTTP 400: the case was that, not what
+    happened."""
     called = {"type": "tool_use", "id": "1", "name": "x", "input": {}}
     cut = _streamed([called], "max_tokens").raw or b""
     stop = b'data: {"type": "content_block_stop"'

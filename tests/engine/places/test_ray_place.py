@@ -329,7 +329,8 @@ async def test_a_worker_finds_the_projects_folders_of_pythonpath_in_its_own(
 async def test_what_a_suite_says_of_a_file_is_where_the_project_is_on_a_worker(
     unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`env: {DATA: /home/me/project/data}`, or a filter by its whole path: they led to where nothing is on another machine."""
+    """`env: {DATA: /home/me/project/data}`, or a filter by its whole path: they led to where nothing is on
+    another machine."""
     root = tmp_path / "project"
     root.mkdir()
     (root / "prompt.txt").write_text("{{ env.DATA | length }}")
@@ -426,8 +427,8 @@ def test_a_worker_that_is_gone_is_told_without_rays_own_words() -> None:
 
 
 class Cluster:
-    """In the place of the process that holds the connection to Ray: worker 1 is lost with the two attempts that it is given,
-    worker 2 executes them."""
+    """In the place of the process that holds the connection to Ray: worker 1 is lost with the two attempts
+    that it is given, worker 2 executes them."""
 
     executes, node = 2, "10.0.0.5"
     left_out: ClassVar[list[str]] = []
@@ -1389,7 +1390,8 @@ tests:
 def test_what_has_kept_answers_or_replaces_them_is_asked_where_these_are(
     tmp_path: Path, judge: str, anew: bool, here: list[str | None]
 ) -> None:
-    """Judges' answers too: on Ray each was asked, and paid, again, and `--failed` left the answer that was kept as it was."""
+    """Judges' answers too: on Ray each was asked, and paid, again, and `--failed` left the answer that was
+    kept as it was."""
     (tmp_path / "tui_eval.yaml").write_text(
         f"judge: {{type: openai, model: m, base_url: 'http://127.0.0.1:9/v1'{judge}}}\n"
     )

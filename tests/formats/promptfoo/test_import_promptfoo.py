@@ -1,4 +1,5 @@
-"""promptfoo's results files beside suites of ours: their cases meet, wherever the file lies and whatever it is called."""
+"""promptfoo's results files beside suites of ours: their cases meet, wherever the file lies and whatever it
+is called."""
 
 from __future__ import annotations
 

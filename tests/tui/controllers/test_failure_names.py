@@ -1,4 +1,5 @@
-"""The judge names how attempts failed: what is asked before it costs, what is said while it works and when it has ended."""
+"""The judge names how attempts failed: what is asked before it costs, what is said while it works and when it
+has ended."""
 
 from __future__ import annotations
 

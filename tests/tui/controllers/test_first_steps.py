@@ -1,4 +1,5 @@
-"""The first minutes: what an empty project is offered, an agent that is nowhere asked for and written, the tour once."""
+"""The first minutes: what an empty project is offered, an agent that is nowhere asked for and written, the
+tour once."""
 
 from __future__ import annotations
 

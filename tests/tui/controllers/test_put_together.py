@@ -1,4 +1,5 @@
-"""All controllers put together without an app: every key has its handler, and they know of each other what they must."""
+"""All controllers put together without an app: every key has its handler, and they know of each other what
+they must."""
 
 from __future__ import annotations
 

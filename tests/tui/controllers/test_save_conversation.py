@@ -1,5 +1,5 @@
-"""A conversation saved as a case: what is offered, what is shown before it is written, what is refused, where the cursor
-goes. In the app, and for each format: `test_saved_conversations`."""
+"""A conversation saved as a case: what is offered, what is shown before it is written, what is refused, where
+the cursor goes. In the app, and for each format: `test_saved_conversations`."""
 
 from __future__ import annotations
 

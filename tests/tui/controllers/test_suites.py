@@ -1,5 +1,5 @@
-"""What the loader read is taken, what needs trust is asked about once, the cursor goes where it belongs, and how the list
-is looked at comes back."""
+"""What the loader read is taken, what needs trust is asked about once, the cursor goes where it belongs, and
+how the list is looked at comes back."""
 
 from __future__ import annotations
 

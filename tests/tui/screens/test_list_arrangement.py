@@ -273,8 +273,8 @@ async def test_a_grid_that_could_not_be_made_is_made_with_the_next_news(tmp_path
 
 @pytest.mark.real
 async def test_while_suites_are_read_and_listed_the_empty_list_says_so(tmp_path, monkeypatch):
-    """A YAML file of 20,000 cases was read in silence for seconds; then, while its list was made, it said `No suites here`
-    and `0 cases`, and enter asked what to begin with."""
+    """A YAML file of 20,000 cases was read in silence for seconds; then, while its list was made, it said `No
+    suites here` and `0 cases`, and enter asked what to begin with."""
     root = project(tmp_path)
     monkeypatch.setattr(list_arrangement, "MANY", 2)
     begun = kept_waiting(monkeypatch, "entries")

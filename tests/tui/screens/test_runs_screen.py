@@ -98,7 +98,8 @@ async def test_runs_show_figures_and_open_an_example_of_a_failure(tmp_path, size
     ("agent", "said"), [("theirs", "sums · {{q}} theirs"), ("openai:titan", "sums · titan {{q}}\n")]
 )
 async def test_the_example_of_a_failure_is_called_by_who_was_asked(tmp_path, agent, said):
-    """With `--agent`, or `providers:` in tui_eval.yaml, it had the name of the suite's provider, which was not asked."""
+    """With `--agent`, or `providers:` in tui_eval.yaml, it had the name of the suite's provider, which was
+    not asked."""
     (tmp_path / "promptfooconfig.yaml").write_text(
         "prompts: ['{{q}}', 'Please: {{q}}']\nproviders: [openai:atlas, openai:titan]\n"
         "tests: [{description: sums, vars: {q: a}}]\n"

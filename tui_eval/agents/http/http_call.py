@@ -543,8 +543,8 @@ class HttpCall:
         return not self._reported
 
     async def whole(self) -> bytes:
-        """Send the request, read all of the answer and close: for one of which nothing is shown meanwhile. What a `rate`
-        holds it is no time of the attempt's.
+        """Send the request, read all of the answer and close: for one of which nothing is shown meanwhile.
+        What a `rate` holds it is no time of the attempt's.
 
         Raises:
             AgentError: as `open` and `chunks`.

@@ -127,7 +127,8 @@ def stays(error: BaseException) -> bool:
 
 
 def proxy_that_failed(error: BaseException, url: str) -> str:
-    """The proxy where it was that which could not be reached, as `its proxy 127.0.0.1:3128 (http_proxy)`; else empty."""
+    """The proxy where it was that which could not be reached, as `its proxy 127.0.0.1:3128 (http_proxy)`;
+    else empty."""
     cause = _cause(error)
     if not isinstance(cause, aiohttp.ClientConnectorError):
         return ""
@@ -149,7 +150,8 @@ def _variable(scheme: str) -> str:
 
 
 def _usable(proxy: str, secure: bool) -> URL:
-    """A proxy's address. Raises `AgentError` where it is none, or the proxy does not speak HTTP: nothing is sent to it."""
+    """A proxy's address. Raises `AgentError` where it is none, or the proxy does not speak HTTP: nothing is
+    sent to it."""
     with suppress(ValueError):
         if (found := URL(proxy)).scheme in ("http", "https") and found.host:
             return found
@@ -332,7 +334,8 @@ class Connections:
         self._urls: dict[str, URL] = {}
 
     def headers_for(self, own: Mapping[str, str] | None, has_body: bool) -> Mapping[str, str]:
-        """Those of a request: the agent's, in place of which its `own` stand; a body is JSON unless they say otherwise."""
+        """Those of a request: the agent's, in place of which its `own` stand; a body is JSON unless they say
+        otherwise."""
         if not own:
             return self._headers_with_body if has_body else self.headers
         own = unframed(own)
@@ -438,7 +441,8 @@ class Connector(aiohttp.TCPConnector):
         self._factory = partial(_Arriving, loop=self._loop)
 
     async def _get(self, key: Any, traces: Any) -> Any:
-        """One that is kept and can be used: not where its server has ended it, which the loop may not have heard yet."""
+        """One that is kept and can be used: not where its server has ended it, which the loop may not have
+        heard yet."""
         kept = self._conns.get(key)
         while kept and not _is_quiet(kept[0][0].transport):
             protocol, _ = kept.popleft()
@@ -446,7 +450,8 @@ class Connector(aiohttp.TCPConnector):
         return await super()._get(key, traces)
 
     async def _create_proxy_connection(self, req: Any, traces: Any, timeout: Any) -> Any:
-        """One through a proxy, which may accept it and never say more; nothing of the request is sent before it does."""
+        """One through a proxy, which may accept it and never say more; nothing of the request is sent before
+        it does."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await super()._create_proxy_connection(req, traces, timeout)

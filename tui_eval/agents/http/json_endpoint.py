@@ -135,8 +135,8 @@ def _nearly_json(template: str, values: dict[str, Any]) -> str:
 
 
 def _pieces(template: str, values: dict[str, Any], leave: str) -> list[tuple[str, bool]]:
-    """A text with templates filled in, in pieces, and whether each is what a value was printed as; what prints with `leave`
-    in it is a part of the text."""
+    """A text with templates filled in, in pieces, and whether each is what a value was printed as; what
+    prints with `leave` in it is a part of the text."""
     marked = _PRINTED.sub(
         lambda found: found[0] if leave in found[0] else f"{_BEGINS}{found[0]}{_ENDS}", template
     )
@@ -489,8 +489,8 @@ class HttpSession(RememberingSession):
         return whole
 
     def _check_end(self, events: list[str], values: list[Any], found: list[Any]) -> None:
-        """Raises `AgentError` where a stream says that it failed, or breaks off in an event. What goes wrong before more
-        is said is a matter of the agent's steps."""
+        """Raises `AgentError` where a stream says that it failed, or breaks off in an event. What goes wrong
+        before more is said is a matter of the agent's steps."""
         url, reply = self.agent.url, self.agent.paths.reply
         spoke = max(
             (place for place, text in enumerate(found) if text not in (MISSING, None, "")), default=-1
@@ -592,8 +592,8 @@ def _json(data: str) -> Any:
 
 
 def _chat_completion(events: list[str], ended: bool, turn: int, url: str) -> tuple[list[Event], Reply]:
-    """What the pieces of a chat completion come to. Raises `AgentError` where that is no whole answer, or where it calls
-    tools, which nobody here runs."""
+    """What the pieces of a chat completion come to. Raises `AgentError` where that is no whole answer, or
+    where it calls tools, which nobody here runs."""
     from tui_eval.agents.models.openai_stream import Completion  # imported late: few endpoints speak so
 
     completion = Completion(turn)

@@ -182,8 +182,9 @@ _ALL_FENCED = re.compile(r"```(?:json)?[ \t]*\r?\n(\{.*\})\s*```", re.DOTALL | r
 
 
 def written_otherwise(text: str) -> str:
-    """How a text that is a whole answer with facts writes it, where that is not JSON alone: as Python prints a dict, or all
-    of it in a fence, as models like to. As words its facts would count as not reported. Empty for any other text."""
+    """How a text that is a whole answer with facts writes it, where that is not JSON alone: as Python prints
+    a dict, or all of it in a fence, as models like to. As words its facts would count as not reported. Empty
+    for any other text."""
     text = text.strip()
     value, how = None, ""
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError, TypeError):

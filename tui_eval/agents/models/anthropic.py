@@ -57,8 +57,9 @@ _LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 
 
 class AnthropicAnswer:
-    """Collects one message. `blocks` is its content as it goes back into the conversation. `keeps_filtered`: what
-    the provider's classifiers left is an answer, as in promptfoo; `flat`: one price for all that is written to its cache."""
+    """Collects one message. `blocks` is its content as it goes back into the conversation. `keeps_filtered`:
+    what the provider's classifiers left is an answer, as in promptfoo; `flat`: one price for all that is
+    written to its cache."""
 
     def __init__(self, keeps_filtered: bool = False, flat: bool = False) -> None:
         self.keeps_filtered = keeps_filtered
@@ -87,8 +88,8 @@ class AnthropicAnswer:
 
     @property
     def sent_back(self) -> list[dict[str, Any]]:
-        """Its content as it may stand in the conversation: no text is empty or blank there, and arguments are an object,
-        also where they were cut off."""
+        """Its content as it may stand in the conversation: no text is empty or blank there, and arguments are
+        an object, also where they were cut off."""
         return [
             {**block, "input": {}} if isinstance(block.get("input"), str) else block
             for block in self.blocks
@@ -114,8 +115,8 @@ class AnthropicAnswer:
 
     @property
     def written(self) -> int:
-        """Tokens of the input that were written to the cache, a quarter of whose price is added. Those that it keeps for
-        an hour cost twice what input does, and count as four each (promptfoo: as one)."""
+        """Tokens of the input that were written to the cache, a quarter of whose price is added. Those that
+        it keeps for an hour cost twice what input does, and count as four each (promptfoo: as one)."""
         parts = self._usage.get("cache_creation") if self._usage else None
         kept = parts.get("ephemeral_1h_input_tokens") if isinstance(parts, dict) else None
         longer = 0 if self._flat else figures.count(kept, "tokens written to the cache for an hour") or 0
@@ -230,7 +231,8 @@ class AnthropicAnswer:
         return self._provided(block)
 
     def _provided(self, block: dict[str, Any]) -> Event | None:
-        """The call of a tool that runs at the provider's (its search of the web, an MCP server), or what came of one."""
+        """The call of a tool that runs at the provider's (its search of the web, an MCP server), or what came
+        of one."""
         kind = text_of(block.get("type"))
         if kind in _CALLS[1:]:
             return ToolCall(text_of(block.get("id")), text_of(block.get("name")), block.get("input"))
@@ -462,8 +464,8 @@ class AnthropicSession(Session):
         told: UsageReport,
         latency_ms: float,
     ) -> Reply:
-        """The reply of a turn that ended with this answer, which `called` tools of nobody here. `reported` is what the model
-        reported by the tool of that name, `told` what the turn took."""
+        """The reply of a turn that ended with this answer, which `called` tools of nobody here. `reported` is
+        what the model reported by the tool of that name, `told` what the turn took."""
         agent = self.agent
         text, metadata = metadata_of(text, agent.metadata, reported)
         reason, output = answer.stop_reason, None

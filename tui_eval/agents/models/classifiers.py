@@ -1,4 +1,5 @@
-"""Models that give a text scores instead of an answer: what promptfoo's `classifier` and `moderation` assertions ask."""
+"""Models that give a text scores instead of an answer: what promptfoo's `classifier` and `moderation`
+assertions ask."""
 
 from __future__ import annotations
 

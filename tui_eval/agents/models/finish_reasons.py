@@ -56,7 +56,8 @@ def cut_off(reason: str | None) -> bool:
 
 
 def error(who: str, why: str, reason: str | None, answer: str) -> AgentError:
-    """The error of an answer that is none; `why` is what `failure` says of its reason, `answer` what was said before."""
+    """The error of an answer that is none; `why` is what `failure` says of its reason, `answer` what was said
+    before."""
     code = "filtered" if is_filtered(reason) else "broke-off"
     return AgentError(f"{who} {why}", answer=answer, code=code, said=why)
 

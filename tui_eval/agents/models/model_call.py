@@ -1,5 +1,5 @@
-"""What agents that are a model share: whose prices count, and one request, its events as they come and its record whatever
-becomes of it."""
+"""What agents that are a model share: whose prices count, and one request, its events as they come and its
+record whatever becomes of it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ModelAnswer(Protocol):
 
 
 class ModelAgent(Agent):
-    """A model of a provider, with the tools that its entry gives it. Under promptfoo's rules only what promptfoo knows the
-    price of has one."""
+    """A model of a provider, with the tools that its entry gives it. Under promptfoo's rules only what
+    promptfoo knows the price of has one."""
 
     provider: ClassVar[str]
     """What stands before the model's name in ids."""
@@ -125,9 +125,9 @@ async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:
 
 
 def metadata_of(text: str, carries: str | None, told: list[Any]) -> tuple[str, dict[str, Any] | None]:
-    """A reply's text and metadata; `carries` says where its metadata is (`json`: at the end of the text), `told` are the
-    arguments of the calls that report it. What cannot be read there is unknown, not left out: an assertion that it was
-    left out would pass."""
+    """A reply's text and metadata; `carries` says where its metadata is (`json`: at the end of the text),
+    `told` are the arguments of the calls that report it. What cannot be read there is unknown, not left out:
+    an assertion that it was left out would pass."""
     if carries == "json":
         text, found = split_metadata(text)
         if found is None and (unread := unread_metadata(text, FACTS)):

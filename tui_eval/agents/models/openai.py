@@ -287,8 +287,8 @@ class OpenAISession(Session):
     def _reply(
         self, turn: int, completion: Completion, reported: list[Any], told: UsageReport, latency_ms: float
     ) -> Reply:
-        """The reply of a turn that ended with this completion. `reported` is what the model reported by the tool of that
-        name, `told` what the turn took."""
+        """The reply of a turn that ended with this completion. `reported` is what the model reported by the
+        tool of that name, `told` what the turn took."""
         text, metadata = metadata_of(completion.text, self.agent.metadata, reported)
         reply = Reply(
             turn=turn,

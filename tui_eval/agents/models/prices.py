@@ -127,9 +127,9 @@ def cost(
     own: OwnPrice | None = None,
     written: int = 0,
 ) -> float | None:
-    """USD that `usage` cost with `model`, whose `own` price comes before any table's; None where the model or its usage
-    is unknown. Of its input `written` tokens went into a cache of Anthropic's, for a quarter more; one that stays there for
-    an hour counts as four.
+    """USD that `usage` cost with `model`, whose `own` price comes before any table's; None where the model or
+    its usage is unknown. Of its input `written` tokens went into a cache of Anthropic's, for a quarter more;
+    one that stays there for an hour counts as four.
 
     `usage.cached_tokens` are part of `usage.input_tokens`, as everywhere in this program.
     """

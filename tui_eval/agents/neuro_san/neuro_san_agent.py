@@ -219,8 +219,8 @@ class NeuroSanAgent(Agent):
         self._library: Library | None = None
 
     def _client(self, url: str) -> HttpClient:
-        """The connections to a server. What broke off in the middle, also behind a gateway (502, 504), was paid for: it is
-        not sent again."""
+        """The connections to a server. What broke off in the middle, also behind a gateway (502, 504), was
+        paid for: it is not sent again."""
         later = frozenset({429, 503})
         return HttpClient(
             url, retries=self.spec.retries, retry_status=later, retry_lost=False, pace=self.pace

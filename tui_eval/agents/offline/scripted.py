@@ -577,8 +577,8 @@ def _estimate(message: str, text: str) -> Usage:
     return Usage(input_tokens=max(1, len(message) // 4), output_tokens=len(text) // 4)
 
 
-# -- Patterns of a script. One that runs away (`(a+)+$`) would hold up all cases and every signal: `re` can be ended only with
-# its process.
+# -- Patterns of a script. One that runs away (`(a+)+$`) would hold up all cases and every signal: `re` can be
+# ended only with its process.
 
 _PATTERN_LIMIT = 5.0
 """Seconds that a pattern may take on a message."""

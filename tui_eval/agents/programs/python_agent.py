@@ -1,9 +1,10 @@
 """Agents that are a Python function of the person's own, run in processes beside the engine's; attempts that
 run at the same time have one each, as far as there are (`script_host.Lease`).
 
-The function's parameters decide how it is called: `f(message)` is the StartToAgent guide's contract
-(a case with `messages` is given as one list), `f(message, session)` and generators are called turn by
-turn. What has a default is the function's own, unless it is called `session`. It returns text or `(text, metadata)`; a generator yields `tui_eval.events` and text.
+The function's parameters decide how it is called: `f(message)` is the StartToAgent guide's contract (a case
+with `messages` is given as one list), `f(message, session)` and generators are called turn by turn. What has
+a default is the function's own, unless it is called `session`. It returns text or `(text, metadata)`; a
+generator yields `tui_eval.events` and text.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ _MAKES_NAMES = (b"globals(", b"setattr(", b"exec(", b"import *")
 
 
 def takes_message_alone(text: bytes, function: str) -> bool:
-    """Whether a file's text shows that its function is given the message and no session (`_session_way`). Only of one that
-    is written plainly, once: a decorator, or whatever gives the name another meaning, may make anything of it."""
+    """Whether a file's text shows that its function is given the message and no session (`_session_way`).
+    Only of one that is written plainly, once: a decorator, or whatever gives the name another meaning, may
+    make anything of it."""
     if any(word in text for word in _MAKES_NAMES):
         return False
     import ast  # imported late: of most agents nobody asks

@@ -77,8 +77,8 @@ class Scripts:
         undefined: Any = None,
     ) -> Any:
         """The result of an expression, a function (called with the values in their order) or `file://…`;
-        `undefined` where an isolate gives that. `given` is the code as the suite has it, where it was added to; `leases` say in whose
-        process it runs (None: any that is free).
+        `undefined` where an isolate gives that. `given` is the code as the suite has it, where it was added
+        to; `leases` say in whose process it runs (None: any that is free).
 
         Raises:
             AgentError: it fails; the text begins with `what`.
@@ -224,8 +224,8 @@ class Scripts:
 
 
 class Callbacks:
-    """`functionToolCallbacks` of a provider: a suite's functions, JavaScript in it or `file://…` beside it, that answer the
-    calls of its model."""
+    """`functionToolCallbacks` of a provider: a suite's functions, JavaScript in it or `file://…` beside it,
+    that answer the calls of its model."""
 
     def __init__(self, given: dict[str, Any], services: Services, base: str) -> None:
         self.given = given
@@ -250,8 +250,8 @@ class AttemptCallbacks:
         """Why the last calls have no output, where one of their functions failed."""
 
     async def output(self, calls: Sequence[tuple[str, str]]) -> str | None:
-        """What the functions that `calls` (names with their arguments as JSON) name give, one below the other; None where
-        the suite has none of them, or one fails: then the calls themselves are the output.
+        """What the functions that `calls` (names with their arguments as JSON) name give, one below the
+        other; None where the suite has none of them, or one fails: then the calls themselves are the output.
 
         Raises:
             NeedsTrust: one is code of a folder that is not trusted.

@@ -74,7 +74,8 @@ SoFar = Callable[[str, int, int], Any]
 
 
 class _OpenRuns:
-    """Runs that answers are read from, each opened once: a run of twenty thousand is not opened twenty thousand times."""
+    """Runs that answers are read from, each opened once: a run of twenty thousand is not opened twenty
+    thousand times."""
 
     MOST = 16
 
@@ -254,8 +255,8 @@ def _without_answer(placed: Iterable[tuple[Path, RunInfo, AttemptRow]]) -> list[
 def _first(
     store: Store, folder: Path, info: RunInfo, row: AttemptRow, attempt: Attempt, case: Case, runs: _OpenRuns
 ) -> tuple[str, Attempt, Case, RunInfo | None]:
-    """An answer's name, what was first recorded of it, the case that was asked, and the run; where that is gone, what the
-    judgement kept."""
+    """An answer's name, what was first recorded of it, the case that was asked, and the run; where that is
+    gone, what the judgement kept."""
     name = answer_name(folder.name, row.id)
     for _ in range(_CHAIN):
         judged = _judged(info, row)
@@ -317,8 +318,8 @@ def judged_by(jobs: Sequence[Job], answered: AnsweredAttempt, run: str) -> Judge
 
 
 def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
-    """That answers are of agents which are others by now, for a person; empty: of none that is known. Blocking: it reads
-    the agents' files."""
+    """That answers are of agents which are others by now, for a person; empty: of none that is known.
+    Blocking: it reads the agents' files."""
     changed: dict[str, str] = {}
     for job, _, answers, _ in judged:
         if job.spec is None and not _in_a_file_s_column(job.case):

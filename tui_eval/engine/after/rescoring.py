@@ -56,9 +56,9 @@ def rescore(
     so_far: SoFar | None = None,
 ) -> ActiveRun:
     """Prepare the judging of every recorded answer with the assertions of today's files; a case that is no
-    longer there is judged as it was. `overrides` gives concurrency, timeout, judge and trust, and may narrow it to some cases
-    (`case_ids`): then to all attempts of them that count, those of other runs too, or (`cells`) to columns of them. `so_far` is
-    told while it is prepared.
+    longer there is judged as it was. `overrides` gives concurrency, timeout, judge and trust, and may narrow
+    it to some cases (`case_ids`): then to all attempts of them that count, those of other runs too, or
+    (`cells`) to columns of them. `so_far` is told while it is prepared.
 
     Raises:
         NothingToRun: the run has no answers, or a suite file cannot be read whole, with its problems.
@@ -213,8 +213,8 @@ def _opened_file(folder: Path) -> bool:
 
 
 def _recorded_here(store: Store, folder: Path) -> Path:
-    """The run itself of which a results file was written, where it is in the store and has the answers that the file has:
-    there is more of them than in the file (sly_data is private). Else the file's."""
+    """The run itself of which a results file was written, where it is in the store and has the answers that
+    the file has: there is more of them than in the file (sly_data is private). Else the file's."""
     own = store.folder_of(folder.name)
     with suppress(StoreError, OSError), closing(RunReader(folder)) as file, closing(RunReader(own)) as run:
         if file.info().id == run.info().id and _answered(file) == _answered(run):

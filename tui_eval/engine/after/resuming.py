@@ -135,8 +135,8 @@ def resume(
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What a run's folder has of it: its cases by their numbers (`cases`: those of attempts that are left), its attempts,
-    and those without a result that can be executed."""
+    """What a run's folder has of it: its cases by their numbers (`cases`: those of attempts that are left),
+    its attempts, and those without a result that can be executed."""
 
     folder: Path
     info: RunInfo
@@ -316,9 +316,10 @@ def _are_known(jobs: Sequence[Job], environment: RunContext) -> bool:
 
 
 def _cut_off(info: RunInfo, open_attempts: Sequence[AttemptRow], known: bool) -> tuple[str, str]:
-    """Of a run that was killed, or lost its place, what is asked again now, and what was in all the times that it went on
-    (for its note); empty of one that was interrupted otherwise: it has put that back. The record is written behind the run: what began, or ended, in the
-    moment before is not in it. `known`: answers are in the cache."""
+    """Of a run that was killed, or lost its place, what is asked again now, and what was in all the times
+    that it went on (for its note); empty of one that was interrupted otherwise: it has put that back. The
+    record is written behind the run: what began, or ended, in the moment before is not in it. `known`:
+    answers are in the cache."""
     counts = counts_in(info, CUT_OFF)
     merged = counts_in(info, CUT_OFF_PARTS)
     lost = info.provenance.pop(PLACE_LOST, 0)
@@ -360,8 +361,8 @@ def _changes(
     config: Config,
     trust: Trust,
 ) -> str:
-    """What changed since the results that the run keeps, in one line with how to run all of it anew; empty: nothing that
-    can be seen."""
+    """What changed since the results that the run keeps, in one line with how to run all of it anew; empty:
+    nothing that can be seen."""
     kept = [rows[row.case_ref] for row in attempts if row.state == "done" and row.case_ref in rows]
     if not kept:
         return ""

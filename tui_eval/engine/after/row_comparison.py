@@ -311,9 +311,10 @@ def _as_before(attempt: Attempt) -> None:
     attempt.named_scores, attempt.named_weights = dict(before.named_scores), dict(before.named_weights)
 
 
-# -- A test whose columns are compared is chosen whole: one of its columns alone has nobody to lose against, and where it
-# wins anew, the one that had won has to lose. Who asks for a loser, or for what failed, asks for all columns of the
-# test, as promptfoo's filters by failure do; of those that a run has answers of, `without_stored` asks none anew.
+# -- A test whose columns are compared is chosen whole: one of its columns alone has nobody to lose against,
+# and where it wins anew, the one that had won has to lose. Who asks for a loser, or for what failed, asks for
+# all columns of the test, as promptfoo's filters by failure do; of those that a run has answers of,
+# `without_stored` asks none anew.
 
 
 History = Mapping[str, Sequence[CaseHistory]]

@@ -73,9 +73,10 @@ _CODE = r"(not-)?(javascript|python|ruby)"
 
 
 def keep_undecided(judgement: Judgement, recorded: Attempt, masker: Masker, *, edited: bool) -> None:
-    """Put the recorded verdicts back where masked text, or what the trace lacks, made another one; an assertion that the
-    record has no verdict for becomes an error, and so does one that expects a secret of a case that was `edited` since: the
-    record does not say whether it expected that one. Does nothing where nothing is masked or cut."""
+    """Put the recorded verdicts back where masked text, or what the trace lacks, made another one; an
+    assertion that the record has no verdict for becomes an error, and so does one that expects a secret of a
+    case that was `edited` since: the record does not say whether it expected that one. Does nothing where
+    nothing is masked or cut."""
     turns = {part.turn for part in (*recorded.replies, *recorded.transcript) if _MASK in encode_json(part)}
     traced = _undecided_by_the_trace(recorded.trace)
     if not turns and traced is None:
@@ -256,7 +257,8 @@ class Running:
                 self._clock += time.perf_counter() - before
 
     async def _begin(self, agent: Agent, context: SessionContext) -> Session:
-        """Open the agent's session; where that is part of preparing, as a process that loads code, it is not counted."""
+        """Open the agent's session; where that is part of preparing, as a process that loads code, it is not
+        counted."""
         with self._preparing(agent) if agent.preparing else nullcontext():
             return await agent.open(context)
 
@@ -271,8 +273,8 @@ class Running:
         return self.by_hand.stepper is not None or self.job.recorded is not None
 
     def _from_cache(self, spec: AgentSpec) -> bool:
-        """Whether answers of this agent are kept, or replaced. What a person changes on its way is none, nor what goes on from a
-        recorded answer; and a cached answer leaves no trace."""
+        """Whether answers of this agent are kept, or replaced. What a person changes on its way is none, nor
+        what goes on from a recorded answer; and a cached answer leaves no trace."""
         answers, job = self.environment.answers, self.job
         return (
             answers is not None

@@ -211,8 +211,9 @@ class Collector:
         return [reply for reply in self.replies if reply.cached]
 
     def spent(self) -> tuple[Usage | None, float | None]:
-        """As `usage`, of the turns that the agent was asked now; nothing where that takes nothing. Those of an earlier attempt count there; what came from
-        the cache costs nothing, which is said where it is known that it had a price."""
+        """As `usage`, of the turns that the agent was asked now; nothing where that takes nothing. Those of
+        an earlier attempt count there; what came from the cache costs nothing, which is said where it is
+        known that it had a price."""
         if not self.spends:
             return None, 0.0
         known = {reply.turn for reply in self.replies if reply.cached} | self._spent_before
@@ -376,8 +377,8 @@ class Collector:
         return self._last_text is not None and not self._last_text.agent and self._last_text.text == text
 
     def _streamed_with(self, text: str) -> Entry | None:
-        """What was streamed as a reply, blanks apart, or last of all with metadata at its end that its agent took out of it:
-        it was said once."""
+        """What was streamed as a reply, blanks apart, or last of all with metadata at its end that its agent
+        took out of it: it was said once."""
         last = self._last_text
         if last is None or last.agent or last.kind != "assistant":
             return None

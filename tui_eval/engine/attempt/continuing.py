@@ -171,8 +171,8 @@ def check_question(job: Job, conversation: Conversation, masker: Masker, *, hook
 
 
 def _is_another(then: Case, today: Case, recorded: Attempt) -> bool:
-    """Whether a case was another one when it was answered. A results file of promptfoo's knows no more of it than how it
-    was judged."""
+    """Whether a case was another one when it was answered. A results file of promptfoo's knows no more of it
+    than how it was judged."""
     if own_content(then.content_hash):
         return case_edited(then.content_hash, today.content_hash)
     judged = [one.type for one in then.asserted] or [one.type for one in recorded.verdicts]
@@ -180,7 +180,8 @@ def _is_another(then: Case, today: Case, recorded: Attempt) -> bool:
 
 
 def _same_prompt(said: str, now: str, from_file: bool) -> bool:
-    """Whether a prompt is what was sent. promptfoo's file has one that is JSON without the spaces that it was sent with."""
+    """Whether a prompt is what was sent. promptfoo's file has one that is JSON without the spaces that it was
+    sent with."""
     return said == now or (from_file and (data := _compact(said)) is not None and data == _compact(now))
 
 

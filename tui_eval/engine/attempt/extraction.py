@@ -35,8 +35,9 @@ _BLOCK = re.compile(
     | [ \t]*+ (?:[\w{.][^\s`~]*+)?+ (?:[ \t]++[\w-]++=[^\n`~]*+)?+ [ \t]*+ \r?\n
       (?P<inside>.*?) (?: ^[ \t]*(?P=fence) | (?<![`~])(?P=fence)[`~]*+[ \t]*+\r?$ | \Z ) )"""
 )
-"""A fenced block of any language, one after the other: what ends a block of SQL, or code among words, begins none. No part
-of a reply is looked at again from each of its places: an agent can say what takes minutes else."""
+"""A fenced block of any language, one after the other: what ends a block of SQL, or code among words, begins
+none. No part of a reply is looked at again from each of its places: an agent can say what takes minutes
+else."""
 
 Ask = Callable[[Request], Awaitable[Reply]]
 
@@ -114,7 +115,8 @@ def read_answer(reply: Reply, columns: list[str]) -> tuple[RowsAnswer, str]:
 
 
 def _answered(reply: Reply) -> tuple[Any, str | None]:
-    """The JSON value that a reply is or holds, also inside a fenced block, and what is wrong with it (None: nothing)."""
+    """The JSON value that a reply is or holds, also inside a fenced block, and what is wrong with it (None:
+    nothing)."""
     if reply.output is not None:
         return reply.output, None
     blocks = [found["inline"] or found["inside"] or "" for found in _BLOCK.finditer(reply.text)]

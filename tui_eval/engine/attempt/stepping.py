@@ -76,7 +76,8 @@ class Stepper:
 
 
 def _with_secrets(edited: str, shown: str, text: str) -> str:
-    """What was made of a text that was shown masked, with its secrets again: in their order, or where it has one only."""
+    """What was made of a text that was shown masked, with its secrets again: in their order, or where it has
+    one only."""
     parts = shown.split(MASK)
     found = re.fullmatch("(.+?)".join(map(re.escape, parts)), text, re.DOTALL) if len(parts) > 1 else None
     if found is None:

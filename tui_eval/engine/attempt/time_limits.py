@@ -1,5 +1,6 @@
-"""How long an attempt, each of its turns and each of its assertions may take. Time that an agent's `rate` holds a request, or that it
-waits for a worker which others hold, does not count, save against limits that cover more than one attempt."""
+"""How long an attempt, each of its turns and each of its assertions may take. Time that an agent's `rate`
+holds a request, or that it waits for a worker which others hold, does not count, save against limits that
+cover more than one attempt."""
 
 from __future__ import annotations
 

@@ -115,8 +115,8 @@ def _span(given: dict[str, Any], span_id: str, resource: dict[str, Any], scope: 
 
 
 def _numbered(value: Any, prefix: str, names: Sequence[str]) -> int | None:
-    """A member of an enumeration. OTLP has its number; what writes protobuf as JSON by protobuf's own rules has its name,
-    `STATUS_CODE_ERROR`: an error that is not read passes for none."""
+    """A member of an enumeration. OTLP has its number; what writes protobuf as JSON by protobuf's own rules
+    has its name, `STATUS_CODE_ERROR`: an error that is not read passes for none."""
     if isinstance(value, str):
         name = value.removeprefix(prefix).lower()
         return names.index(name) if name in names else None
@@ -228,8 +228,8 @@ class Arriving:
         self._known: set[tuple[str, str, float, float | None]] = set()
 
     def add(self, span: TraceSpan) -> None:
-        """Keep a span, as far as there is room. One that is sent once more (an exporter that has not heard in time that it
-        arrived) is one; those that say no time are told apart by nothing."""
+        """Keep a span, as far as there is room. One that is sent once more (an exporter that has not heard in
+        time that it arrived) is one; those that say no time are told apart by nothing."""
         mark = None if span.start is None else (span.span_id, span.name, span.start, span.end)
         if mark in self._known:
             return

@@ -41,7 +41,8 @@ class AttemptPlace(Protocol):
 
     @property
     def begun_at_loss(self) -> int:
-        """How many attempts had begun when the place was lost (`PlaceLost`): they may have been asked, and paid, already."""
+        """How many attempts had begun when the place was lost (`PlaceLost`): they may have been asked, and
+        paid, already."""
         ...
 
     async def open(self, changed: Callable[[], None]) -> None:

@@ -94,7 +94,8 @@ def place_of(
 
 
 def place_name(request: RunRequest, config: Config) -> str:
-    """Where a run goes: `here`, `ray` or an address. A person steps here, and what rests on recorded answers is here."""
+    """Where a run goes: `here`, `ray` or an address. A person steps here, and what rests on recorded answers
+    is here."""
     here = request.step or request.rescores or request.continue_from is not None
     return "here" if here else request.on or config.run.on
 
@@ -115,9 +116,10 @@ def all_runs_here(request: RunRequest, jobs: Iterable[Job], environment: RunCont
 
 
 def what_runs_here(job: Job, context: RunContext) -> str | None:
-    """What is executed on the engine's machine though the run goes elsewhere, of which a job is a part: what rests on
-    files of the engine's own (recorded answers, the cache of answers), on one process for the whole run (hooks), or on a
-    port that agents are given (traces). Empty: it is nothing worth a word; None: the job goes elsewhere."""
+    """What is executed on the engine's machine though the run goes elsewhere, of which a job is a part: what
+    rests on files of the engine's own (recorded answers, the cache of answers), on one process for the whole
+    run (hooks), or on a port that agents are given (traces). Empty: it is nothing worth a word; None: the job
+    goes elsewhere."""
     spec, form = job.spec, format_of(job.format)
     if spec is None or job.problem or job.recorded is not None or spec.type == "replay":
         return ""

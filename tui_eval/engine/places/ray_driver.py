@@ -1,5 +1,5 @@
-"""The process that holds the engine's connection to Ray: it starts workers where there is room, gives them what the engine
-gives, and hands back what happens. It ends with the engine."""
+"""The process that holds the engine's connection to Ray: it starts workers where there is room, gives them
+what the engine gives, and hands back what happens. It ends with the engine."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _NOBODY = 300.0
 _REFUSALS = 3
 """Workers that could not begin on a machine, one after the other, after which none can there."""
 _PAUSE, _LONGEST = 1.0, 60.0
-"""Seconds until another worker is tried on a machine where one could not begin: the first time, twice as many each time,
-and at most."""
+"""Seconds until another worker is tried on a machine where one could not begin: the first time, twice as many
+each time, and at most."""
 _ASKED = 15.0
 """Seconds between two questions to a worker whether it still works."""
 _FROZEN = 60.0
@@ -98,7 +98,8 @@ class Machine:
 
 
 class Machines:
-    """The machines of the cluster by the beginning of their ids, as workers call themselves: where the next worker is started."""
+    """The machines of the cluster by the beginning of their ids, as workers call themselves: where the next
+    worker is started."""
 
     def __init__(self) -> None:
         self._all: dict[str, Machine] = {}
@@ -114,8 +115,9 @@ class Machines:
             known.processors = one.processors
 
     def next(self, now: float) -> str | None:
-        """The node of the next worker; empty: as Ray likes, while all is well; None: nowhere for now. Where something went
-        wrong, one is tried at a time, and each on a machine that is known: Ray does not say where one failed."""
+        """The node of the next worker; empty: as Ray likes, while all is well; None: nowhere for now. Where
+        something went wrong, one is tried at a time, and each on a machine that is known: Ray does not say
+        where one failed."""
         if not self._unplaced and not any(one.refused for one in self._all.values()):
             return ""
         count = Counter(self._on.values())
@@ -283,8 +285,9 @@ class Driver:
         self._busy = processors
 
     def _look(self, waits: bool) -> tuple[int, list[Machine], bool, bool]:
-        """How many machines there are, those with processors, whether that through which this process speaks to them
-        is among them: without it nothing comes back; and, where it `waits` for a worker, whether no processor is free."""
+        """How many machines there are, those with processors, whether that through which this process speaks
+        to them is among them: without it nothing comes back; and, where it `waits` for a worker, whether no
+        processor is free."""
         nodes = self._ray.nodes()
         alive = [node for node in nodes if node.get("Alive")]
         if self._own is None and not self._by_client:
@@ -414,8 +417,8 @@ def why_gone(error: Exception, of_ray: type[Exception]) -> str:
 
 
 def why_not(error: Exception, of_ray: type[Exception]) -> str:
-    """Why a worker could not begin: always a reason. Of Ray's own words the line that says most: the first one only says
-    that it is so, lines with a tab say of whom."""
+    """Why a worker could not begin: always a reason. Of Ray's own words the line that says most: the first
+    one only says that it is so, lines with a tab say of whom."""
     if why := why_gone(error, of_ray):
         return why
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\t")]
@@ -506,8 +509,8 @@ def attach(address: str, connect: Callable[[], Any]) -> None:
 
 
 def patiently(start: Callable[[], Any], shutdown: Callable[[], Any]) -> None:
-    """Start Ray on this machine. It gives its own processes 30 s, which a busy machine may need for one of them; what it
-    has started until then goes on, and takes the next try's time."""
+    """Start Ray on this machine. It gives its own processes 30 s, which a busy machine may need for one of
+    them; what it has started until then goes on, and takes the next try's time."""
     for _ in range(_STARTS - 1):
         try:
             start()
@@ -544,9 +547,9 @@ def find_cluster(address: str, say: Callable[[ToEngine], None]) -> None:
 
 
 def _no_answer(address: str) -> str:
-    """Why no cluster answers; empty: one does. Ray's token is then shown where that cluster asks for one, one lies here,
-    and nobody has decided about it: `ray start` makes a cluster that asks for it wherever one lies, and who connects
-    to an address shows it only when told to.
+    """Why no cluster answers; empty: one does. Ray's token is then shown where that cluster asks for one, one
+    lies here, and nobody has decided about it: `ray start` makes a cluster that asks for it wherever one
+    lies, and who connects to an address shows it only when told to.
 
     Raises:
         NoCluster: what answers is something else.

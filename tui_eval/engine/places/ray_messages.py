@@ -1,5 +1,5 @@
-"""What the engine, the process that holds its connection to Ray and the workers say to each other, in msgpack: frames between
-the first two, batches of events from workers.
+"""What the engine, the process that holds its connection to Ray and the workers say to each other, in
+msgpack: frames between the first two, batches of events from workers.
 
 Ray is kept out of the engine's process: it prints, takes signals, and ends its process when its head is gone."""
 
@@ -150,10 +150,12 @@ class Gone(msgspec.Struct, tag="gone"):
 
 
 class LoggedEvent(msgspec.Struct, array_like=True):
-    """Something an attempt reported to its log: the method's name and what it was given. Beside those of `AttemptLog`:
-    `done` (packed, mark), `cancelled` (packed, or nothing where it had not begun), `broken` (why), `frame` (name, bytes). No
-    attempt's (`ref` 0) is what a worker wants of the engine: `pace` (id, agent, requests a minute), `turn_wanted` (id, judge, questions at once),
-    `turn_over` (id), `told` and `said` (line); or `handed_on`, what later cases may ask for (case, agent, model, attempt, packed with its secrets)."""
+    """Something an attempt reported to its log: the method's name and what it was given. Beside those of
+    `AttemptLog`: `done` (packed, mark), `cancelled` (packed, or nothing where it had not begun), `broken`
+    (why), `frame` (name, bytes). No attempt's (`ref` 0) is what a worker wants of the engine: `pace` (id,
+    agent, requests a minute), `turn_wanted` (id, judge, questions at once), `turn_over` (id), `told` and
+    `said` (line); or `handed_on`, what later cases may ask for (case, agent, model, attempt, packed with its
+    secrets)."""
 
     ref: int
     what: str

@@ -1,5 +1,6 @@
-"""`ray`: attempts on the workers of a Ray cluster. The engine stays the one writer of the run, and what is the run's (limits,
-rates, the order of rows) stays with it; what needs the engine's own files or processes is executed here."""
+"""`ray`: attempts on the workers of a Ray cluster. The engine stays the one writer of the run, and what is
+the run's (limits, rates, the order of rows) stays with it; what needs the engine's own files or processes is
+executed here."""
 
 from __future__ import annotations
 
@@ -310,8 +311,8 @@ class RayPlace:
         return Made(Attempt(job.case.case_id, ticket.number, "error", job.agent, job.model, text, error=text))
 
     async def _free(self, avoided: Collection[str] = ()) -> _RayWorker:
-        """The worker with the fewest attempts, once there is one; rather one that is on none of these machines, nor on one
-        that has just lost another worker.
+        """The worker with the fewest attempts, once there is one; rather one that is on none of these
+        machines, nor on one that has just lost another worker.
 
         Raises:
             PlaceLost: there will be none any more.
@@ -453,7 +454,8 @@ class RayPlace:
             self._news.notify_all()
 
     async def _gone(self, why: str) -> None:
-        """There will be no workers any more: say of how many attempts that means that they are asked, and paid, twice."""
+        """There will be no workers any more: say of how many attempts that means that they are asked, and
+        paid, twice."""
         first, self._lost = self._lost is None, self._lost or why
         workers, self._workers = list(self._workers.values()), {}
         if first:

@@ -45,9 +45,10 @@ from tui_eval.store.writer import Packed
 
 
 class WorkerStart(msgspec.Struct):
-    """What a worker is begun with. `environ` are the variables of the engine's environment that are not its machine's,
-    `shared` says that the project's root is the same folder here, `mark` (empty: none) what is there only where that is so.
-    `judge` is the one that was typed, and `typed_judge` what that is where the person is."""
+    """What a worker is begun with. `environ` are the variables of the engine's environment that are not its
+    machine's, `shared` says that the project's root is the same folder here, `mark` (empty: none) what is
+    there only where that is so. `judge` is the one that was typed, and `typed_judge` what that is where the
+    person is."""
 
     config: Config
     trust: Trust
@@ -88,8 +89,9 @@ def of_the_machine(name: str) -> bool:
 def sent_environment(
     environ: Mapping[str, str], config: Config, by_suites: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The variables that workers get: those that are not the machine's, and what the configuration names, in `${…}` or as
-    an agent's `variables`, and suites do, whatever it is. Of PYTHONPATH at least the folders of the project."""
+    """The variables that workers get: those that are not the machine's, and what the configuration names, in
+    `${…}` or as an agent's `variables`, and suites do, whatever it is. Of PYTHONPATH at least the folders of
+    the project."""
     specs = (*config.agents.values(), *filter(None, [config.judge]))
     named = {
         *by_suites,
@@ -111,7 +113,8 @@ _PYTHONPATH = "PYTHONPATH"
 
 
 def _have(environ: Mapping[str, str], roots: tuple[str, str] | None) -> None:
-    """Take over the engine's variables: with paths of the project as those of here, and PYTHONPATH before the own one."""
+    """Take over the engine's variables: with paths of the project as those of here, and PYTHONPATH before the
+    own one."""
     environ = moved(dict(environ), *roots) if roots else dict(environ)
     if folders := environ.pop(_PYTHONPATH, ""):
         taken = [moved(one, *roots) if roots else one for one in folders.split(os.pathsep)]
@@ -143,9 +146,9 @@ _TEXTS = ("assistant", "reasoning")
 
 
 class EventLog:
-    """The log (`AttemptLog`) of a worker's attempts: what happens is gathered until it is taken. Each batch costs the engine and Ray
-    about what an attempt does: the more of them end, the more go together, as long as half of those that were given
-    still have something to do. `folder` takes files until they are sent."""
+    """The log (`AttemptLog`) of a worker's attempts: what happens is gathered until it is taken. Each batch
+    costs the engine and Ray about what an attempt does: the more of them end, the more go together, as long
+    as half of those that were given still have something to do. `folder` takes files until they are sent."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -280,7 +283,8 @@ _numbers = count(1)
 
 
 class FarMemory(Memory):
-    """The memory of a worker: what cases hand on the engine keeps, as it was said. What is recorded of it has no secrets."""
+    """The memory of a worker: what cases hand on the engine keeps, as it was said. What is recorded of it has
+    no secrets."""
 
     def __init__(self, hand_on: Callable[[Case, str, str | None, Attempt], None]) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-"""The project's files as they are sent to the machines of a cluster: which these are, what is kept back, and why; and as
-a machine has them, in another folder."""
+"""The project's files as they are sent to the machines of a cluster: which these are, what is kept back, and
+why; and as a machine has them, in another folder."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def check_agents(config: Config, trust: Trust, masker: Masker, agents: Iterable[
 
 
 def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
-    """The project's files in a zip file in `folder`. Left out are version control, the store, `.env` files and
-    `tui_eval.yaml` (workers have its contents in memory), environments, links that lead out of the project or to one of these,
-    and files that hold a secret that is known. Blocking.
+    """The project's files in a zip file in `folder`. Left out are version control, the store, `.env` files
+    and `tui_eval.yaml` (workers have its contents in memory), environments, links that lead out of the
+    project or to one of these, and files that hold a secret that is known. Blocking.
 
     Raises:
         OSError: they are too much, or cannot be read.
@@ -122,7 +122,8 @@ def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
 
 
 _UNPACKED_BY_NOBODY = re.compile(r"[\\\ud800-\udfff]|^[^/]:")
-"""In a name: bytes that are no UTF-8, which no zip file takes, and what Ray passes over (Windows' separator and drives)."""
+"""In a name: bytes that are no UTF-8, which no zip file takes, and what Ray passes over (Windows' separator
+and drives)."""
 
 
 def _add_folders(sent: SentFolder, root: Path) -> None:

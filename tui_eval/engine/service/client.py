@@ -27,8 +27,8 @@ _LINE_LIMIT = 64 * 1024 * 1024
 
 
 class EngineError(Exception):
-    """The engine refused or could not be reached; one clear line. `limit` is the limit of a run that is reached, where it
-    refuses to go on for that."""
+    """The engine refused or could not be reached; one clear line. `limit` is the limit of a run that is
+    reached, where it refuses to go on for that."""
 
     limit: ReachedLimit | None = None
 

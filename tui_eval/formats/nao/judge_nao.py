@@ -48,9 +48,9 @@ async def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement
 
 
 async def before_asking(evidence: JudgeInput) -> Judgement | None:
-    """The judgement of a test whose expected SQL cannot be run, so that nobody is paid for an answer that is compared
-    with nothing, or of one whose `comparison` cannot be read; None where it can be judged, or where the agent's own backend
-    may bring the rows that are expected."""
+    """The judgement of a test whose expected SQL cannot be run, so that nobody is paid for an answer that is
+    compared with nothing, or of one whose `comparison` cannot be read; None where it can be judged, or where
+    the agent's own backend may bring the rows that are expected."""
     if any(_keeps_from_judging(problem, evidence) for problem in evidence.case.problems):
         return Judgement(outcome="error", score=0.0)
     services = evidence.services
@@ -329,7 +329,8 @@ _OF_THE_QUERY = re.compile(
     r"(?:(?:Binder|Parser|Catalog|Conversion|Invalid Input|Out of Range|Mismatch Type|Not implemented|Syntax|SQLite) Error: "
     r"|only (?:SELECT|one SQL)|there is no SQL|the statement gives)"
 )
-"""How a database begins where the query is to blame: not itself, its time, its memory. PostgreSQL says it by its code."""
+"""How a database begins where the query is to blame: not itself, its time, its memory. PostgreSQL says it by
+its code."""
 
 
 async def _columns_found(evidence: JudgeInput, sql: str) -> list[str]:

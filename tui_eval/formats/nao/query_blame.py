@@ -163,9 +163,9 @@ async def _right_one(
     settings: Any,
     evidence: JudgeInput,
 ) -> tuple[AgentQuery, bool]:
-    """Of all queries that the agent ran the last one whose rows its answer has, and whether another one gives the
-    expected rows; else the last one that does: many look at something else after it. Where none does, the last one whose
-    columns are the most of those that are expected."""
+    """Of all queries that the agent ran the last one whose rows its answer has, and whether another one gives
+    the expected rows; else the last one that does: many look at something else after it. Where none does, the
+    last one whose columns are the most of those that are expected."""
     from tui_eval.agent_query import queries_called
     from tui_eval.frames.mended_queries import MENDING_SECONDS
 

@@ -1,4 +1,5 @@
-"""What is written into a nao test: an answer that was accepted (its SQL, its tool calls), a conversation that was saved."""
+"""What is written into a nao test: an answer that was accepted (its SQL, its tool calls), a conversation that
+was saved."""
 
 from __future__ import annotations
 

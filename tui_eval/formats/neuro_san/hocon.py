@@ -1,10 +1,11 @@
 """HOCON by pyhocon 0.3, without what it does wrong or should not do.
 
-Mended: JSON's escapes are decoded; a quoted key is its text, one key even with dots in it;
-durations (`5 s`, `3 hours later`) stay text; a byte order mark is skipped; `${a."b.c"}` is
-understood; an empty text or a null in a list is kept; `true`, `false` and `null` beside words are words. Refused: URL and package includes; files outside the project and environment variables
-unless the folder is trusted. An include is looked for beside the including file, then from the
-project root. Everything else (merging, substitution, `+=`, unquoted text) is pyhocon's.
+Mended: JSON's escapes are decoded; a quoted key is its text, one key even with dots in it; durations (`5 s`,
+`3 hours later`) stay text; a byte order mark is skipped; `${a."b.c"}` is understood; an empty text or a null
+in a list is kept; `true`, `false` and `null` beside words are words. Refused: URL and package includes; files
+outside the project and environment variables unless the folder is trusted. An include is looked for beside
+the including file, then from the project root. Everything else (merging, substitution, `+=`, unquoted text)
+is pyhocon's.
 """
 
 from __future__ import annotations
@@ -125,8 +126,8 @@ class _Environment:
 
 
 class _Filled:
-    """Counts what pyhocon fills in for substitutions, in place of its `copy`, what it merges, and how often it looks for
-    what one stands for: so much and no more."""
+    """Counts what pyhocon fills in for substitutions, in place of its `copy`, what it merges, and how often
+    it looks for what one stands for: so much and no more."""
 
     def __init__(self, restorer: _Restorer) -> None:
         self._left = MOST_FILLED_IN

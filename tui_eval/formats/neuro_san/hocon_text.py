@@ -324,7 +324,8 @@ class _Scanner:
                 self.lines.places[path] = (shown, line)
 
     def _value(self, frame: _Frame, shown: str, line: int, *, merged: bool = False) -> None:
-        """The value of a key begins. Objects are merged; of other values HOCON takes the last, and a test may be lost."""
+        """The value of a key begins. Objects are merged; of other values HOCON takes the last, and a test may
+        be lost."""
         if frame.begun is None:
             return
         key, frame.begun = frame.begun, None

@@ -1,5 +1,5 @@
-"""What is written into a neuro-san file: an answer that was accepted (HOCON is not read back, so one literal on one line is
-changed), a conversation that was saved as a test."""
+"""What is written into a neuro-san file: an answer that was accepted (HOCON is not read back, so one literal
+on one line is changed), a conversation that was saved as a test."""
 
 from __future__ import annotations
 

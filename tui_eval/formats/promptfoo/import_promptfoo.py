@@ -111,8 +111,9 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _listed_ids(prompts: list[dict[str, Any]], config: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """By what a provider that is code (`file://p.js`) says its id is, what the configuration calls it, as its suite's cases
-    do here; nothing where the columns are not the configuration's providers, one by one and in order."""
+    """By what a provider that is code (`file://p.js`) says its id is, what the configuration calls it, as its
+    suite's cases do here; nothing where the columns are not the configuration's providers, one by one and in
+    order."""
     given = config.get("providers") or config.get("targets")
     ours: list[str] = []
     for entry in given if isinstance(given, list) else [given]:
@@ -184,9 +185,10 @@ def _times(results: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _suite(path: Path, config: Mapping[str, Any]) -> tuple[str, Path | None]:
-    """The configuration that the results are of, from the project's root, and where that is: the one beside the file, or in the nearest
-    folder above it within the project; of several the one with their description. Else promptfoo's own name for one,
-    whatever the file is called: results of one suite meet in a comparison."""
+    """The configuration that the results are of, from the project's root, and where that is: the one beside
+    the file, or in the nearest folder above it within the project; of several the one with their description.
+    Else promptfoo's own name for one, whatever the file is called: results of one suite meet in a
+    comparison."""
     place = path.absolute().parent
     try:
         root, _ = find_root([place])
@@ -232,9 +234,10 @@ def _begins(label: str, raw: str) -> bool:
 
 
 def _numbers(prompts: list[dict[str, Any]], listed: Any) -> dict[tuple[str, str], int]:
-    """By label and text of a prompt its number among them. Those of one pattern (`prompts/*.txt`) stand in the order of the
-    disk, as promptfoo found them, and are counted in that of their paths, as the suite's reader does: the same number was
-    another prompt's, and answers to one were compared with those to the other."""
+    """By label and text of a prompt its number among them. Those of one pattern (`prompts/*.txt`) stand in
+    the order of the disk, as promptfoo found them, and are counted in that of their paths, as the suite's
+    reader does: the same number was another prompt's, and answers to one were compared with those to the
+    other."""
     each = list(dict.fromkeys((str(one.get("label") or ""), str(one.get("raw") or "")) for one in prompts))
     paths = [label.partition(": ")[0] for label, _ in each]
     entries = [word(one).removeprefix("file://") for one in (listed if isinstance(listed, list) else ())]
@@ -295,8 +298,8 @@ def _whole_row(
 
 
 def _transforms(row: Mapping[str, Any]) -> bool:
-    """Whether a test has a transform: promptfoo writes what it left, and the answer itself nowhere (`raw` is whatever its
-    provider says it is)."""
+    """Whether a test has a transform: promptfoo writes what it left, and the answer itself nowhere (`raw` is
+    whatever its provider says it is)."""
     options = mapping(mapping(row.get("testCase")).get("options"))
     return bool(options.get("transform") or options.get("postprocess"))
 
@@ -400,8 +403,8 @@ def row_of(
 
 
 def _judging(given: Any, ours: bool) -> dict[str, Any] | None:
-    """What graders took; None where none is known to have been asked: promptfoo writes zeros then, and that of every row
-    that was judged at all one request."""
+    """What graders took; None where none is known to have been asked: promptfoo writes zeros then, and that
+    of every row that was judged at all one request."""
     counts = mapping(given)
     if not any(
         counts.get(key) for key in ("total", "prompt", "completion", "cached", *(["numRequests"] * ours))

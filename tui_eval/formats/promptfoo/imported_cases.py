@@ -1,5 +1,6 @@
-"""Which case each row of promptfoo's results file is of, and what that is called: the file says neither, its rows are counted
-through, and compared with the tests that the configuration in it has, or the suite beside it."""
+"""Which case each row of promptfoo's results file is of, and what that is called: the file says neither, its
+rows are counted through, and compared with the tests that the configuration in it has, or the suite beside
+it."""
 
 from __future__ import annotations
 
@@ -41,9 +42,9 @@ def word(value: Any) -> str:
 def cases_of(
     rows: list[dict[str, Any]], names: list[str], document: Mapping[str, Any]
 ) -> list[tuple[int, int]]:
-    """Of each row its case, as the place of its first attempt among tests and columns. Rows in one column that are called
-    the same are attempts of one test as far as it was to be repeated, unless their tests differ in what they assert or
-    else."""
+    """Of each row its case, as the place of its first attempt among tests and columns. Rows in one column
+    that are called the same are attempts of one test as far as it was to be repeated, unless their tests
+    differ in what they assert or else."""
     given = document.get("runtimeOptions")
     evaluate = mapping(mapping(document.get("config")).get("evaluateOptions"))
     usual = mapping(given).get("repeat", evaluate.get("repeat", 1 if isinstance(given, dict) else None))
@@ -150,15 +151,17 @@ def names_of(
 
 
 class _Known(NamedTuple):
-    """A test of a row: the variables that name it where nothing else does, and the values that the row has of its lists."""
+    """A test of a row: the variables that name it where nothing else does, and the values that the row has of
+    its lists."""
 
     named_by: dict[str, Any]
     chosen: dict[str, Any]
 
 
 class _Tests:
-    """The tests of a configuration that it holds itself. Their variables are as the suite beside the results has them,
-    where it has those tests: promptfoo writes some otherwise (`_spelled`), and cases are called by what the suite has."""
+    """The tests of a configuration that it holds itself. Their variables are as the suite beside the results
+    has them, where it has those tests: promptfoo writes some otherwise (`_spelled`), and cases are called by
+    what the suite has."""
 
     def __init__(self, config: dict[str, Any], tests: list[dict[str, Any]], suite: dict[str, Any]) -> None:
         of_every = mapping(config.get("defaultTest"))
@@ -280,7 +283,8 @@ def _is_list(value: Any) -> bool:
 
 
 def _chosen(given: Any, value: Any, ours: Any) -> tuple[Any, ...] | None:
-    """Which value of a list a row has, as the suite has it; empty where it has all there is, and None where it is another."""
+    """Which value of a list a row has, as the suite has it; empty where it has all there is, and None where
+    it is another."""
     if given == value and not _is_list(given):
         return ()
     if _is_list(given) and value in given:
@@ -293,7 +297,8 @@ def _as_written(test: Mapping[str, Any]) -> bytes:
 
 
 def _spelled(value: Any) -> Any:
-    """A value as promptfoo writes it into its file, and what it has written as that: texts of JSON anew, dates as `{}`."""
+    """A value as promptfoo writes it into its file, and what it has written as that: texts of JSON anew,
+    dates as `{}`."""
     if isinstance(value, str):
         return {} if _DATE.fullmatch(value) else js.json_spelled(value)
     if isinstance(value, dict):

@@ -423,7 +423,8 @@ _FILE_NAMED = re.compile(r"\b(?:file://|(?:exec|python|golang|ruby):(?://)?[ ]?)
 
 
 def _stays_in_place(talk: Talk, text: str) -> None:
-    """Raises an `EditError` where what is written names files from the folder of the case's suite, and goes elsewhere."""
+    """Raises an `EditError` where what is written names files from the folder of the case's suite, and goes
+    elsewhere."""
     case = talk.case
     if case is None or PurePosixPath(talk.file).parent == PurePosixPath(case.suite).parent:
         return

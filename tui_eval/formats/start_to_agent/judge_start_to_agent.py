@@ -1,9 +1,9 @@
 """StartToAgent's `expected`: failure texts as the guide's harness prints them (seed 001).
 
-Content is judged on the last reply; tools, calls and tokens on the whole conversation, each reply's where that
-reply has them; metadata is the last reply's over earlier ones'. What the agent's type cannot report at all is an error; what
-it can report but left out counts as the guide's default (0, false, none), said in the reason of a
-pass. `compat: reference` has the guide's harness to the letter: defaults always, unknown keys
+Content is judged on the last reply; tools, calls and tokens on the whole conversation, each reply's where
+that reply has them; metadata is the last reply's over earlier ones'. What the agent's type cannot report at
+all is an error; what it can report but left out counts as the guide's default (0, false, none), said in the
+reason of a pass. `compat: reference` has the guide's harness to the letter: defaults always, unknown keys
 ignored.
 """
 

@@ -1,5 +1,5 @@
-"""What is written into a suite of the guide's format (start_to_agent): an answer that was accepted, a conversation saved as
-a case."""
+"""What is written into a suite of the guide's format (start_to_agent): an answer that was accepted, a
+conversation saved as a case."""
 
 from __future__ import annotations
 

@@ -269,8 +269,8 @@ def _day_border(facts: _Facts) -> _Candidate | None:
 
 
 def _lost_digits(facts: _Facts) -> Iterator[_Candidate]:
-    """Columns of large whole numbers that the answer has as the floats nearest to them, however these are written, where
-    that is all that differs: neighbours among them are one float."""
+    """Columns of large whole numbers that the answer has as the floats nearest to them, however these are
+    written, where that is all that differs: neighbours among them are one float."""
     difference = facts.difference
     e_rows, a_rows = difference.aligned()
     missing = e_rows.filter(a_rows.is_null()).cast(pl.UInt32)
@@ -495,7 +495,8 @@ def _numbers(one: ColumnPair, side: str) -> pl.Series:
 def _beyond_floats(
     one: ColumnPair, e_rows: pl.Series, a_rows: pl.Series
 ) -> tuple[pl.Series, pl.Series] | None:
-    """Whole numbers of both sides that differ by less than floats tell apart, as they are; None where floats will do."""
+    """Whole numbers of both sides that differ by less than floats tell apart, as they are; None where floats
+    will do."""
     if one.tolerant or one.scale or one.actual.kind == "float":
         return None
     if not (one.e_key.dtype.is_integer() and one.a_key.dtype.is_integer()):
@@ -508,8 +509,8 @@ def _beyond_floats(
 
 
 def _strange(one: ColumnPair, numbers: pl.Series, rows: pl.Series) -> pl.Series | None:
-    """The answer as texts where it has what is no number (a list, a boolean, a date too: nulls they are not); None where
-    all can be read."""
+    """The answer as texts where it has what is no number (a list, a boolean, a date too: nulls they are not);
+    None where all can be read."""
     if one.expected.kind not in ("exact", "float") or one.actual.kind in ("exact", "float", "null"):
         return None
     cells = one.actual.cells

@@ -26,7 +26,8 @@ _TIME_UNITS: dict[int, tuple[tuple[tuple[str, str], ...], bool]] = {
     1000: ((("", "seconds"),), True),
     1_000_000: ((("", "seconds"),), True),
 }
-"""By factor which smaller unit may stand for which larger one, and whether it is one of time only where the name says so."""
+"""By factor which smaller unit may stand for which larger one, and whether it is one of time only where the
+name says so."""
 _NAMED_UNITS = re.compile(
     r"(?:^|_|\b)(?:(?P<seconds>secs?|seconds?|s)|(?P<parts>ms|msecs?|us|ns|milliseconds?)|(?P<minutes>mins?|minutes?)|"
     r"(?P<hours>hours?|hrs?|h)|(?P<days>days?)|(?P<weeks>weeks?)|(?P<months>months?)|(?P<years>years?))(?:$|_|\b)",
@@ -92,7 +93,8 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
 
 
 def large_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
-    """What was done to whole numbers (Int128, rows that differ only) some of which no float holds: by as much, exactly."""
+    """What was done to whole numbers (Int128, rows that differ only) some of which no float holds: by as
+    much, exactly."""
     frame = {"e": e, "a": a}
     gaps = series(frame, pl.col("a") - pl.col("e"))
     counts = gaps.drop_nulls().value_counts(sort=True, name="rows")
@@ -177,8 +179,8 @@ def _factors(
 
 
 def _rounded_powers(both: pl.DataFrame, chance: _Chance) -> list[tuple[float, float]]:
-    """A thousandth or a thousand of what is expected, of which one side is rounded to few digits (18.5 beside 18,512), with
-    how far that may be off."""
+    """A thousandth or a thousand of what is expected, of which one side is rounded to few digits (18.5 beside
+    18,512), with how far that may be off."""
     middle = number(both.get_column("a").abs().sum()) / number(both.get_column("e").abs().sum())
     if not middle > 0 or not math.isfinite(middle):
         return []

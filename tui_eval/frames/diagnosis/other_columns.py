@@ -233,8 +233,8 @@ def displaced(expected: pl.Series, actual: pl.Series, wrong: pl.Series) -> Itera
 
 
 def _alike(frame: dict[str, pl.Series], wanted: pl.Expr) -> pl.Series:
-    """In which of the wrong rows the actual value is the wanted one. Of numbers that are large beside what they vary by a
-    billionth is much: then what they vary by counts."""
+    """In which of the wrong rows the actual value is the wanted one. Of numbers that are large beside what
+    they vary by a billionth is much: then what they vary by counts."""
     a = pl.col("a")
     if not frame["a"].dtype.is_float():
         return series(frame, true(a == wanted)).filter(frame["w"])

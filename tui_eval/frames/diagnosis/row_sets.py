@@ -132,8 +132,9 @@ _FEWEST = 3
 
 
 def moved_key(difference: Difference) -> Finding | None:
-    """A time, or a whole number, among what rows are told apart by that is another one throughout, by as much, while all
-    else is right: the rows of one side are not those that the other side has at the same time."""
+    """A time, or a whole number, among what rows are told apart by that is another one throughout, by as
+    much, while all else is right: the rows of one side are not those that the other side has at the same
+    time."""
     rows = difference.lengths[0]
     right = _right_ones(difference)
     if rows != difference.lengths[1] or rows < _FEWEST or 2 * right >= rows or difference.key_repeats:

@@ -122,8 +122,8 @@ _EXPONENT = r"^\s*[+-]?\d+(?:\.(\d+))?[eE]([+-]?\d{1,3})\s*$"
 
 
 def units(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
-    """Numbers that are right, written with a unit (`25%`, `25 EUR`, `18.5K` for 18512) or an exponent: a text that is no
-    number."""
+    """Numbers that are right, written with a unit (`25%`, `25 EUR`, `18.5K` for 18512) or an exponent: a text
+    that is no number."""
     a = a.str.replace(r"^\x00", "")
     for given, begins in (("a list", r"^\x00?\["), ("an object", r"^\x00?\{")):
         held = series({"a": a}, true(pl.col("a").str.contains(begins)))

@@ -80,8 +80,9 @@ class PythonHost(ScriptHost):
         timeout: float | None = None,
         lease: Lease | None = None,
     ) -> AsyncIterator[Event | CallResult]:
-        """Call a function and yield the events of the generator, sync or async, that it is, or returns, as they come;
-        text is a `TextDelta`. What one returns that makes none is the last that comes. `timeout` is for the whole of it.
+        """Call a function and yield the events of the generator, sync or async, that it is, or returns, as
+        they come; text is a `TextDelta`. What one returns that makes none is the last that comes. `timeout`
+        is for the whole of it.
 
         Raises:
             ScriptError: as `call`, or it yielded something that is neither text nor an event.

@@ -1,5 +1,5 @@
-"""What people's code prints, kept call by call; imported only by `python_worker`, from its own folder, and by neuro-san's
-worker, in whichever Python that runs."""
+"""What people's code prints, kept call by call; imported only by `python_worker`, from its own folder, and by
+neuro-san's worker, in whichever Python that runs."""
 
 from __future__ import annotations
 

@@ -26,8 +26,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 def watched(connection: socket.socket, each: Callable[[int], None], ended: Callable[[], None]) -> bool:
     """Go on in a child of this process, which stays above it as its watcher and never comes back from here.
 
-    When the other side of `connection` is gone, or the child has ended, the watcher ends all that descends from
-    it, and ends as the child did. `each` is called in it with the child ten times a second, `ended` when the child has ended by itself.
+    When the other side of `connection` is gone, or the child has ended, the watcher ends all that descends
+    from it, and ends as the child did. `each` is called in it with the child ten times a second, `ended` when
+    the child has ended by itself.
 
     Returns whether there is a watcher; without /proc there is no finding descendants.
     """

@@ -390,8 +390,9 @@ def _reported(details: dict[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def _with_figures(replies: list[Reply], transcript: list[Entry], entry: dict[str, Any]) -> list[Reply]:
-    """The replies with what each took, by which budgets judge them again: as the transcript or the file says; what
-    these lack of all that the attempt took is the last's of those that have none, else the last's, since sums are judged."""
+    """The replies with what each took, by which budgets judge them again: as the transcript or the file says;
+    what these lack of all that the attempt took is the last's of those that have none, else the last's, since
+    sums are judged."""
     said = said_tokens(transcript)
     for turn, more in _reported(_mapping(entry.get("details"))).items():
         if (usage := _usage({"usage": more.get("usage")})) is not None:
@@ -408,8 +409,8 @@ def _with_figures(replies: list[Reply], transcript: list[Entry], entry: dict[str
 
 
 def _lacking(whole: Usage | None, told: Usage | None, by_kind: bool) -> Usage | None:
-    """What of all tokens nothing told of. An only number (not `by_kind`) is that of all kinds; answers from the cache took
-    none, so that more may have been told of."""
+    """What of all tokens nothing told of. An only number (not `by_kind`) is that of all kinds; answers from
+    the cache took none, so that more may have been told of."""
     if whole is None or told is None:
         return whole
     if not by_kind:
@@ -420,8 +421,8 @@ def _lacking(whole: Usage | None, told: Usage | None, by_kind: bool) -> Usage | 
 
 
 def _as_it_came(reply: Reply, details: dict[str, Any], transcript: list[Entry]) -> None:
-    """Put the answer in place of what transforms left of it, or note that only this is known. Older files of ours have it
-    in the transcript alone, where a text cannot be told from an object."""
+    """Put the answer in place of what transforms left of it, or note that only this is known. Older files of
+    ours have it in the transcript alone, where a text cannot be told from an object."""
     answer, said = (
         details.get("answer"),
         [one for one in transcript if one.kind == "assistant" and not one.agent],

@@ -1,5 +1,5 @@
-"""The terminal as the person's settings want it: the theme, the keys, and the mouse, which is the terminal's own, so that
-selecting text works, unless it is asked for."""
+"""The terminal as the person's settings want it: the theme, the keys, and the mouse, which is the terminal's
+own, so that selecting text works, unless it is asked for."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ MOST_FOLLOWED = 200
 
 
 class SavedElsewhere:
-    """Follows the files of all suites, tui_eval.yaml, and the folders that suites were looked for in. `others` are files
-    whose saving does something else."""
+    """Follows the files of all suites, tui_eval.yaml, and the folders that suites were looked for in.
+    `others` are files whose saving does something else."""
 
     def __init__(self, core: Core, suites: Suites) -> None:
         self._core, self._suites = core, suites
@@ -194,8 +194,8 @@ class SavedElsewhere:
         return str(config.file if config is not None and config.file else self._core.state.root / CONFIG_NAME)
 
     def suite_files(self) -> list[str]:
-        """The files of all suites, tui_eval.yaml, and the folders that suites are looked for in; called in the watcher's
-        thread too."""
+        """The files of all suites, tui_eval.yaml, and the folders that suites are looked for in; called in
+        the watcher's thread too."""
         state = self._core.state
         version, files = self._followed
         if version != state.version:

@@ -1,6 +1,6 @@
-"""The first minutes: a first suite for a folder without one, or the samples, or the runs that lie in it or come into it;
-an agent where cases name one that is nowhere, a place where a run's was lost, what will cost much, and whether a run goes
-on past its limit; and the tour."""
+"""The first minutes: a first suite for a folder without one, or the samples, or the runs that lie in it or
+come into it; an agent where cases name one that is nowhere, a place where a run's was lost, what will cost
+much, and whether a run goes on past its limit; and the tour."""
 
 from __future__ import annotations
 
@@ -162,8 +162,9 @@ _PATIENCE = 5
 
 
 class ShardsToCome:
-    """The runs in a folder without suites, five levels deep, as one run. They are looked for in a thread, for as long as
-    there are none and no suites; nothing is drawn meanwhile. Of a folder with suites it is said where shards are."""
+    """The runs in a folder without suites, five levels deep, as one run. They are looked for in a thread, for
+    as long as there are none and no suites; nothing is drawn meanwhile. Of a folder with suites it is said
+    where shards are."""
 
     def __init__(self, core: Core, places: PlaceController, front: FrontRun, paths: Sequence[Path]) -> None:
         self._core, self._places, self._front = core, places, front
@@ -389,8 +390,9 @@ class AskPlace:
     def asks(
         self, run_id: str, left: Left, on: str, go: Callable[[bool], Any], *, unasked: bool = False
     ) -> bool:
-        """Whether it asks, since nobody chose another place than that of the run, `on` (empty: none). `go` is given
-        whether it is here, and called for an answer that is none against it. What one key begins waits for one answer."""
+        """Whether it asks, since nobody chose another place than that of the run, `on` (empty: none). `go` is
+        given whether it is here, and called for an answer that is none against it. What one key begins waits
+        for one answer."""
         was = run_requests.ran_on(left.options, self._core.state.config)
         if not left.lost or on.strip() not in ("", was) or was == "here":
             return False
@@ -409,8 +411,8 @@ class AskPlace:
         return True
 
     async def asks_of(self, request: RunRequest, send: Callable[[RunRequest], Any]) -> bool:
-        """As `asks`, of a request that adds to a run, or runs cases of the one whose list is looked at; `send` is given it
-        with its place."""
+        """As `asks`, of a request that adds to a run, or runs cases of the one whose list is looked at;
+        `send` is given it with its place."""
         if request.step or request.continue_from is not None:  # these are here
             return False
         run_id, on = request.linked_to, request.on or ""

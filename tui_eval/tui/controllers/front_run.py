@@ -108,9 +108,9 @@ class FrontRun:
         return True
 
     def follow_what_runs(self, *, left_steps: bool = False) -> None:
-        """Where none goes on, follow the newest run that is at work, whoever started it: a line that dropped or a terminal
-        that was closed has ended no run. One in front that has ended stays there. `left_steps`: so are steps, which
-        others may be at; the last line tells of them."""
+        """Where none goes on, follow the newest run that is at work, whoever started it: a line that dropped
+        or a terminal that was closed has ended no run. One in front that has ended stays there. `left_steps`:
+        so are steps, which others may be at; the last line tells of them."""
 
         def look() -> tuple[tuple[Path, RunInfo] | None, list[Path]]:
             alive = list(filter(is_alive, islice(Store(self.state.root).run_folders(), NEWEST)))
@@ -177,7 +177,8 @@ class FrontRun:
 
     def follow(self, folder: Path, *, aside: bool = False, beside: bool = False) -> None:
         """Follow this run from now on; its first news make it `state.run`, but not where it goes on `aside`
-        (one case run again, or stepped through) or was found at work `beside` one: then the run in front stays there."""
+        (one case run again, or stepped through) or was found at work `beside` one: then the run in front
+        stays there."""
         for wanted, names in ((aside, self._going_aside), (beside, self._beside)):
             (names.add if wanted else names.discard)(folder.name)
         place = self._places.place
@@ -512,8 +513,8 @@ class RunStatus:
 
     @property
     def words(self) -> str:
-        """`● 36/109 ✓31 ✗5 ~29s L`; where nothing runs, the case whose step waits; else empty. The screen of the run that
-        goes on needs no words of it."""
+        """`● 36/109 ✓31 ✗5 ~29s L`; where nothing runs, the case whose step waits; else empty. The screen of
+        the run that goes on needs no words of it."""
         place, state = self._footers.place, self._core.state
         run, shown = state.going_on, place is not None and place.kind == "run"
         if run is None:

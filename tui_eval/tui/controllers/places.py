@@ -178,8 +178,8 @@ class PlaceController:
         return place.current() if place is not None else None
 
     def stays(self) -> Callable[[], bool]:
-        """Says later whether the person is still where they are now, on that case: what a key asked for long ago is not to
-        come over what they went on to, and take a key that is meant for that."""
+        """Says later whether the person is still where they are now, on that case: what a key asked for long
+        ago is not to come over what they went on to, and take a key that is meant for that."""
 
         def here() -> tuple[Front | None, str]:
             place = next((s for s in reversed(self._window.screen_stack) if isinstance(s, Front)), None)

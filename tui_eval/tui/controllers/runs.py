@@ -125,8 +125,8 @@ class RunController:
     # -- keys
 
     def run_all(self) -> None:
-        """Run all shown; where the list they stand in is not in sight, ask before. A second press on a slow line, before
-        the first is answered, starts no second run."""
+        """Run all shown; where the list they stand in is not in sight, ask before. A second press on a slow
+        line, before the first is answered, starts no second run."""
         if self.starting:
             self._notices.say("a run is being started")
             return
@@ -305,7 +305,8 @@ class RunController:
         )
 
     def show(self) -> None:
-        """The run that goes on, else the one in front; where none has been, or but a step, one at work, else the newest."""
+        """The run that goes on, else the one in front; where none has been, or but a step, one at work, else
+        the newest."""
         self._front_run.bring()
         front = self.state.run
         nothing = not self.opening if front is None else front.info.stepped and not self.starting
@@ -360,8 +361,10 @@ class RunController:
         in_their_columns: bool = False,
         anew: bool = True,
     ) -> None:
-        """Run these cases as their files say and by whom they were asked before; of what the run dialog chose for another
-        run only how it is done. `in_their_columns`: as a part of the run that they are of. `anew`: no kept answer is taken. It asks where some of them are at work already, and once where that will cost much."""
+        """Run these cases as their files say and by whom they were asked before; of what the run dialog chose
+        for another run only how it is done. `in_their_columns`: as a part of the run that they are of.
+        `anew`: no kept answer is taken. It asks where some of them are at work already, and once where that
+        will cost much."""
         place = self._places.list_in_front
         if not entries:
             reading = self.state.loading and not self.state.rows
@@ -474,9 +477,9 @@ class RunController:
         sure: bool = False,
         placed: bool = False,
     ) -> None:
-        """Ask the engine, then follow the run; `said` is shown instead of how many attempts that is. `aside`: it
-        is one case, and leaves the run in front where it is. `sure`: also where another app has begun the same just now; `placed`:
-        also where the run that it builds on was lost."""
+        """Ask the engine, then follow the run; `said` is shown instead of how many attempts that is. `aside`:
+        it is one case, and leaves the run in front where it is. `sure`: also where another app has begun the
+        same just now; `placed`: also where the run that it builds on was lost."""
         if run_requests.adds_to_shards(self.state.root, request):
             self._notices.say(LOOKED_AT)
             return

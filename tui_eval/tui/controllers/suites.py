@@ -265,9 +265,10 @@ class SuiteController:
     def before_running(
         self, run: Handler, *, of_list: bool = False, at_cursor: bool = False, of_case: bool = False
     ) -> Handler:
-        """What a key does that runs cases: the suites are read to their end first, then all is asked about that they would
-        do and that has no answer yet. Where it is put off once more, nothing runs. `of_list`: the cases are those of the
-        list, which is to hold all that was read; `at_cursor`: those of the line under its cursor; `of_case`: it is one."""
+        """What a key does that runs cases: the suites are read to their end first, then all is asked about
+        that they would do and that has no answer yet. Where it is put off once more, nothing runs. `of_list`:
+        the cases are those of the list, which is to hold all that was read; `at_cursor`: those of the line
+        under its cursor; `of_case`: it is one."""
 
         def when_read() -> Any:
             if self._looking:
@@ -347,8 +348,8 @@ class SuiteController:
             self._do_what_waited(kept)
 
     def _do_what_waited(self, kept: _Kept) -> None:
-        """Do what a key asked for while the suites were read, unless another key came after it. Not where the person has
-        gone to another place or line since."""
+        """Do what a key asked for while the suites were read, unless another key came after it. Not where the
+        person has gone to another place or line since."""
         if self._kept is not kept or self._read_to < self._needed:
             return
         self._kept = None

@@ -1,4 +1,5 @@
-"""Tab 4: expected and actual rows as one table or side by side, the cell under the cursor explained and in full, the SQL."""
+"""Tab 4: expected and actual rows as one table or side by side, the cell under the cursor explained and in
+full, the SQL."""
 
 from __future__ import annotations
 

@@ -123,7 +123,8 @@ class InspectorTab(Horizontal):
         return self.text_maker()()
 
     def text_maker(self) -> Callable[[], str]:
-        """What makes all of it as it stands now; to be called in a thread, as it may be megabytes or millions of cells."""
+        """What makes all of it as it stands now; to be called in a thread, as it may be megabytes or millions
+        of cells."""
         if self.text is not None:
             return partial(whole_text, list(self.text.blocks))
         text = self.main.rows_text()

@@ -553,7 +553,8 @@ def next_with(
     rendered: bool = True,
     progress: Callable[[int, int], bool] | None = None,
 ) -> int | None:
-    """The nearest other call, round the end, whose name, arguments or result hold a text; with much of it that takes long.
+    """The nearest other call, round the end, whose name, arguments or result hold a text; with much of it
+    that takes long.
 
     Args:
         here: The call to begin after, by its place among `calls`; -1: there is none.

@@ -1,4 +1,5 @@
-"""Reading one case and one of its attempts from a run's folder, and what became of it over its runs; called in a thread."""
+"""Reading one case and one of its attempts from a run's folder, and what became of it over its runs; called
+in a thread."""
 
 from __future__ import annotations
 

@@ -265,8 +265,8 @@ def begun_elsewhere(root: Path, columns: Columns, known: Collection[str]) -> set
 
 
 class Left(NamedTuple):
-    """What a run was started with, the columns in which its cases have not all been answered, and whether it ended since
-    its cluster was lost."""
+    """What a run was started with, the columns in which its cases have not all been answered, and whether it
+    ended since its cluster was lost."""
 
     options: dict[str, Any]
     cells: list[RequestCell]

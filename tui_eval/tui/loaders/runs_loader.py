@@ -159,8 +159,8 @@ def delete(root: Path, run_ids: Sequence[str]) -> list[str]:
     return stayed
 
 
-# -- Cases as the record of their run has them, for the grid: those of a results file without its suite, and those that a
-# hook added, are in no suite that was read.
+# -- Cases as the record of their run has them, for the grid: those of a results file without its suite, and
+# those that a hook added, are in no suite that was read.
 
 
 class RecordedAt(NamedTuple):

@@ -55,9 +55,10 @@ class AskScreen(ModalScreen[str | None]):
         unasked: bool = False,
         renewed: Callable[[], Question] | None = None,
     ) -> None:
-        """`answers` are (key, value, words). `renewed` gives the question as it stands by now, where it is about what
-        goes on. `items` are shown whole, wrapped; where there is no room for all of their lines these are counted, and moved through. The values of `after_reading` can be answered once the
-        last line has been in sight. A question that came `unasked` takes no key before a pause: what is typed on was
+        """`answers` are (key, value, words). `renewed` gives the question as it stands by now, where it is
+        about what goes on. `items` are shown whole, wrapped; where there is no room for all of their lines
+        these are counted, and moved through. The values of `after_reading` can be answered once the last line
+        has been in sight. A question that came `unasked` takes no key before a pause: what is typed on was
         meant for what lies below it."""
         super().__init__()
         self._typed = time.monotonic() if unasked else -math.inf

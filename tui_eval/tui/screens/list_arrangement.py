@@ -359,8 +359,8 @@ class ListArrangement:
         return found
 
     def is_whole(self) -> bool:
-        """Whether all cases that were read are among the rows, and those shown are those that the filter asks for: what is
-        run must not leave out the last of them. Rows of other cases are made anew."""
+        """Whether all cases that were read are among the rows, and those shown are those that the filter asks
+        for: what is run must not leave out the last of them. Rows of other cases are made anew."""
         if not self._screen.has("CaseList"):
             return False
         if self._made_of is not self._services.state.rows:

@@ -97,7 +97,8 @@ class ListFinder:
     async def ask_filter(
         self, prompts: Prompts | None = None, shown: Callable[[], Any] | None = None
     ) -> None:
-        """Ask for a filter; of a screen that shows the list's cases, which hears by `shown` that they will be others."""
+        """Ask for a filter; of a screen that shows the list's cases, which hears by `shown` that they will be
+        others."""
         asked = prompts or self._prompts
         if not asked.open:
             self._asking, self._shown = asked, shown

@@ -134,7 +134,8 @@ class ListPlace(Place, inherit_bindings=False):
         self.arrangement.when_whole(do)
 
     def mark_when_whole(self, mark: Callable[[], Any]) -> None:
-        """Mark what the filter lets through, when the list holds that; what is typed meanwhile is meant for the marks."""
+        """Mark what the filter lets through, when the list holds that; what is typed meanwhile is meant for
+        the marks."""
         if self.is_whole():
             mark()
             return

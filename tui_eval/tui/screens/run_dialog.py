@@ -79,8 +79,8 @@ class RunDialog(ModalScreen[RunChoice | None]):
         what: str = "",
         beside: bool = False,
     ) -> None:
-        """`estimate` says in words what a choice comes to, and whether it can be started, `beside` the app (in a thread)
-        where that takes its time; `what` which cases it is about."""
+        """`estimate` says in words what a choice comes to, and whether it can be started, `beside` the app
+        (in a thread) where that takes its time; `what` which cases it is about."""
         super().__init__()
         self._beside = beside
         self._at_work = False

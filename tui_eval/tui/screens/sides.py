@@ -471,8 +471,8 @@ class SideBySide(LinePane):
         return self._place + 1, len(self._places)
 
     def find(self, words: str, start: int) -> None:
-        """Mark a text wherever it stands, and go to the first place from the row `start` on; to that row where it stands
-        nowhere."""
+        """Mark a text wherever it stands, and go to the first place from the row `start` on; to that row
+        where it stands nowhere."""
         self._words = words
         self._look()
         at = next((n for n, (_, pieces) in enumerate(self._places) if pieces[0][0] >= start), 0)

@@ -43,9 +43,9 @@ class CasePointer:
 
 class CaseItem(Struct, eq=False):
     """A case as lists show it. `name` is what it is called: one without a name of its own by what is asked.
-    `history` is newest first; empty where it never ran. `case` is None for a case of an opened run whose suite
-    file is not at hand; secrets in it are masked. `with_secrets` is the case as its file has it, where that differs: not
-    to be shown."""
+    `history` is newest first; empty where it never ran. `case` is None for a case of an opened run whose
+    suite file is not at hand; secrets in it are masked. `with_secrets` is the case as its file has it, where
+    that differs: not to be shown."""
 
     case_id: str
     name: str
@@ -193,7 +193,8 @@ class AppState(Struct):
         return read and {item.case_id for item in self.rows if item.case is not None} <= set(case_ids)
 
     def only_results(self, suite: str) -> bool:
-        """Whether there are results of a suite in front, read from a file, and the suite itself is not in the project."""
+        """Whether there are results of a suite in front, read from a file, and the suite itself is not in the
+        project."""
         cases = self.run.cases if self.run is not None else {}
         first = next(iter(cases.values()), None)
         if self.loading or not self.of_root or first is None or not first.content_hash.startswith(FROM_FILE):
@@ -316,8 +317,9 @@ class AppState(Struct):
 class Where:
     """Where a pointer leads: the run's folder (None: it never ran) and what the app knows already.
 
-    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now with those `beside` it, `today` the
-    hash of its content (`CaseItem.content`), `root` the project whose other runs and notes are looked at (None: none).
+    `case_ref` is the case's row in that run, `case` the case as the suite's file has it now with those
+    `beside` it, `today` the hash of its content (`CaseItem.content`), `root` the project whose other runs and
+    notes are looked at (None: none).
     """
 
     pointer: CasePointer

@@ -142,9 +142,9 @@ def _cache(text: str) -> bool | None:
 
 
 def as_it_ran(request: RunRequest, run: Run | None, typed: Collection[str]) -> RunRequest:
-    """Where no other place was chosen, what builds on a run goes where that went: `run`, or the one that it is linked to,
-    which the engine looks up. `typed` are the places that a person named here: a cluster in a record is not. What is
-    asked anew is kept as the answers there were."""
+    """Where no other place was chosen, what builds on a run goes where that went: `run`, or the one that it
+    is linked to, which the engine looks up. `typed` are the places that a person named here: a cluster in a
+    record is not. What is asked anew is kept as the answers there were."""
     on = run.options.get("on") if run is not None else None
     if request.on is None and isinstance(on, str) and on:
         request.on, request.on_recorded = on, on not in typed
@@ -181,8 +181,8 @@ def goes_past(limit: ReachedLimit) -> tuple[str, list[tuple[str, str, str]]]:
 
 
 def moved(request: RunRequest, options: Mapping[str, Any], config: Config | None, chosen: str) -> str:
-    """That what goes on with a run of these options, or adds to it, goes elsewhere, and why: `chosen` is what the run dialog
-    names. Empty: it does not."""
+    """That what goes on with a run of these options, or adds to it, goes elsewhere, and why: `chosen` is what
+    the run dialog names. Empty: it does not."""
     was = ran_on(options, config)
     if request.on is None or request.on_recorded or request.on == was:
         return ""
@@ -222,7 +222,8 @@ def in_columns(request: RunRequest, cells: Sequence[RequestCell], run: Run | Non
 
 
 def one_attempt(project: Project, case: RunAsked, cell: RequestCell | None) -> RunRequest:
-    """One attempt of a case by itself (a step, a save that is watched): in the column it is shown in, else in its suite's."""
+    """One attempt of a case by itself (a step, a save that is watched): in the column it is shown in, else in
+    its suite's."""
     request = _plain(project, case)
     if cell is not None:
         request.cells = [cell]
@@ -546,8 +547,8 @@ def _share(text: str) -> float | None:
 
 
 def still_at_work(name: str, total: int, many: int) -> tuple[str, list[tuple[str, str, str]]]:
-    """What is asked, and the answers (key, value, words), where `many` of the cases that would be run are at work; `name` is the
-    first one's."""
+    """What is asked, and the answers (key, value, words), where `many` of the cases that would be run are at
+    work; `name` is the first one's."""
     no = ("n", "no", "no")
     if not many:
         question = (
@@ -568,8 +569,8 @@ def still_at_work(name: str, total: int, many: int) -> tuple[str, list[tuple[str
 
 
 def part_of(rows: Iterable[CaseItem], entries: Sequence[CaseRow]) -> str | None:
-    """The run that these cases were all asked in last, with others of the suites' `rows`: what did not pass in it and is
-    run again adds to it, also where it is not in front."""
+    """The run that these cases were all asked in last, with others of the suites' `rows`: what did not pass
+    in it and is run again adds to it, also where it is not in front."""
     last = {
         item.case_id: {
             column: results[0].run_id for column, results in case_state.by_column(item.history).items()

@@ -163,18 +163,19 @@ def after_save(
     hooked: Collection[str] = (),
     answered: Callable[[CaseHistory], Case | None] = lambda _: None,
 ) -> AfterSave:
-    """What a save means for these cases, as they are read now, with whom they ask now; `before` are those that there
-    were, `settings` suites whose settings are others now, `ran` those that had been run, under whatever name, `hooked` suites
-    whose hooks make their cases; `answered` gives
-    the case as it was when a result's answer was given, where that is known. For a thread.
+    """What a save means for these cases, as they are read now, with whom they ask now; `before` are those
+    that there were, `settings` suites whose settings are others now, `ran` those that had been run, under
+    whatever name, `hooked` suites whose hooks make their cases; `answered` gives the case as it was when a
+    result's answer was given, where that is known. For a thread.
 
     An answer counts as long as the case sends what it sent and asks whom it asked: else it is asked anew, whatever
     came of it.
 
-    Judged again is what the save has changed: cases that are defined otherwise than they were and than they were
-    judged, and those that name what was saved; all of a suite only where its code was saved and no case shows what
-    that did. A case that never ran is left alone, and so is one that only goes by another name. Of a hooked suite nothing
-    is judged again, which runs no hooks: what was edited is asked anew, and where its code was saved, what did not pass.
+    Judged again is what the save has changed: cases that are defined otherwise than they were and than they
+    were judged, and those that name what was saved; all of a suite only where its code was saved and no case
+    shows what that did. A case that never ran is left alone, and so is one that only goes by another name. Of
+    a hooked suite nothing is judged again, which runs no hooks: what was edited is asked anew, and where its
+    code was saved, what did not pass.
     """
     items = list(items)
     edited = {

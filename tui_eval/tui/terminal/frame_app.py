@@ -220,8 +220,8 @@ class FrameApp(App[int], inherit_bindings=False):
         super().refresh_css(animate)
 
     def on_load(self) -> None:
-        """Nothing is styled yet: styles are read with the colours of the theme that was set, not with those of Textual's
-        own and then again. The terminal may be another program's for a while."""
+        """Nothing is styled yet: styles are read with the colours of the theme that was set, not with those
+        of Textual's own and then again. The terminal may be another program's for a while."""
         self._first_colours = self.get_css_variables()
         self.stylesheet.set_variables(self._first_colours)
         self.app_resume_signal.subscribe(self, lambda app: self._again(), immediate=True)

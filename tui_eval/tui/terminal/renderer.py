@@ -49,8 +49,9 @@ _COLOURED = 0.12
 
 
 def in_sixteen(style: Style) -> Style:
-    """A style for a terminal of sixteen colours, where the nearest ones of all that is pale are greys: a foreground keeps its
-    hue, so that what failed is red there too. On other grounds than black and white hues cannot be read."""
+    """A style for a terminal of sixteen colours, where the nearest ones of all that is pale are greys: a
+    foreground keeps its hue, so that what failed is red there too. On other grounds than black and white hues
+    cannot be read."""
     fore, back = style.color, style.bgcolor
     if fore is None or back is None or fore.triplet is None:
         return style

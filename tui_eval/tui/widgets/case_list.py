@@ -296,8 +296,8 @@ class CaseLines(RowView):
         return [Span(name[:at]), Span(name[at:end], "found"), Span(name[end:]), *rest]
 
     def time_words(self, entry: CaseRow, width: int) -> tuple[str, bool]:
-        """How long it took, or `cached`; or how long it runs, with its time limit (`12s/30s`); whether that is nearly over, which `!`
-        says too."""
+        """How long it took, or `cached`; or how long it runs, with its time limit (`12s/30s`); whether that
+        is nearly over, which `!` says too."""
         if not entry.started_at or entry.status not in AT_WORK:
             if not entry.duration_ms and entry.status in ("cancelled", "skipped"):
                 return "", False  # it never began
@@ -561,8 +561,8 @@ class CaseList(CaseLines):
         }
 
     def open(self) -> None:
-        """Open the case; fold or unfold what holds cases. Of a folded test to the case that is looked at beside it: once
-        more opens that."""
+        """Open the case; fold or unfold what holds cases. Of a folded test to the case that is looked at
+        beside it: once more opens that."""
         found = self.current_line
         if found is None:
             self.post_message(self.Nothing())

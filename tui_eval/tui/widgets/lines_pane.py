@@ -29,7 +29,8 @@ Piece = tuple[int, Mark]
 
 
 def places_in(rows: Sequence[Line], sought: re.Pattern[str]) -> list[list[Piece]]:
-    """Where a text stands in wrapped rows, so many places at most: pieces of rows, several where it goes on in the next."""
+    """Where a text stands in wrapped rows, so many places at most: pieces of rows, several where it goes on
+    in the next."""
     begins, texts, length = [], [], 0
     for row in rows:
         text = plain(row).rstrip()
@@ -121,8 +122,8 @@ class LinesPane(RowView):
         return self._place + 1, len(self._places)
 
     def find(self, words: str, start: int) -> None:
-        """Mark a text wherever it stands, and go to the first place from the row `start` on; to that row where it stands
-        nowhere."""
+        """Mark a text wherever it stands, and go to the first place from the row `start` on; to that row
+        where it stands nowhere."""
         self._sought = pattern(words) if words else None
         self._look()
         at = next((n for n, place in enumerate(self._places) if place[0][0] >= start), 0)

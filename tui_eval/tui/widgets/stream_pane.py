@@ -152,9 +152,10 @@ def head_text(
     pinned: bool,
     called: RowName | None = None,
 ) -> str:
-    """`● case name · agent · turn 2 · 1,234 tok · 12s of 30s`, the name cut first, what tells the case from others
-    of the same name last; the agent where there are several and nothing else names it. `called`: what the list beside it calls it, beside the cases of the other panes. While a tool is at work, its
-    name and for how long (`search 3s`); when the time limit is near, how much is left (`5s left`)."""
+    """`● case name · agent · turn 2 · 1,234 tok · 12s of 30s`, the name cut first, what tells the case from
+    others of the same name last; the agent where there are several and nothing else names it. `called`: what
+    the list beside it calls it, beside the cases of the other panes. While a tool is at work, its name and
+    for how long (`search 3s`); when the time limit is near, how much is left (`5s left`)."""
     row = run.attempts.get(pane.ref) if run else None
     if run is None or row is None:
         return ""

@@ -339,7 +339,8 @@ async def test_a_webhook_without_end_is_a_failure() -> None:
     ],
 )
 async def test_what_a_webhook_answers(said: Any, ours: tuple[bool, bool], theirs: tuple[bool, bool]) -> None:
-    """An answer that does not say true or false passes nothing; promptfoo 0.121.20 passes what is not `false`, or `true`."""
+    """An answer that does not say true or false passes nothing; promptfoo 0.121.20 passes what is not
+    `false`, or `true`."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.json_response(said)

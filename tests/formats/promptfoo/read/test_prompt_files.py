@@ -141,7 +141,8 @@ def test_an_address_of_the_web_is_a_prompt(tmp_path: Path) -> None:
 
 
 def test_a_case_is_the_same_in_every_checkout_of_its_project(tmp_path: Path) -> None:
-    """Shards of one commit run in other folders, or in one that is reached through a link; a copy is `--changed` nowhere."""
+    """Shards of one commit run in other folders, or in one that is reached through a link; a copy is
+    `--changed` nowhere."""
     files = {
         "evals/promptfooconfig.yaml": 'prompts: ["file://fn.py:make", file://fn.js, file://say.sh, "file://../shared/*.py",'
         ' "file://../shared/*.txt"]\nproviders: [echo]\ntests: [{vars: {a: "file://../shared/*.txt"}}]\n',

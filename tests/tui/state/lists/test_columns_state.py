@@ -160,7 +160,8 @@ def test_a_run_in_front_whose_clock_was_ahead_hides_no_newer_result() -> None:
 
 
 def test_a_note_stands_in_the_column_whose_answer_it_is_of() -> None:
-    """It stood in all columns of the case, and in a run as long as nobody noted anything on another answer of the case."""
+    """It stood in all columns of the case, and in a run as long as nobody noted anything on another answer of
+    the case."""
     state = app_state(
         result("one/s::a", "good", "passed", 10.0),
         result("one/s::a", "sloppy", "failed", 11.0),

@@ -92,7 +92,8 @@ def test_an_attempt_that_comes_while_a_list_is_made_is_whole_or_not_there_yet():
 
 
 def test_a_case_waits_where_earlier_runs_have_its_done_attempts_and_one_more_waits():
-    """`● 1 running` stood above `waiting for workers`; in its own run a case is running until its last attempt is done."""
+    """`● 1 running` stood above `waiting for workers`; in its own run a case is running until its last
+    attempt is done."""
     first, more = view(1, "a"), view(2, "")
     more.info = msgspec.structs.replace(more.info, state="running")
     more.apply_cases([case(1, "a")])

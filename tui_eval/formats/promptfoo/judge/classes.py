@@ -57,7 +57,8 @@ async def classifier(call: AssertionCall) -> Result:
 
 
 def _named_as_there(call: AssertionCall, wanted: Iterable[Any], found: Iterable[str]) -> None:
-    """What is asked about is no other spelling of a class that the model has: `toxic` would be missed where it says `TOXIC`.
+    """What is asked about is no other spelling of a class that the model has: `toxic` would be missed where
+    it says `TOXIC`.
 
     Raises:
         CannotJudge: it is.

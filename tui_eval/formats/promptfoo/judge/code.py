@@ -174,8 +174,8 @@ def _of_echo(case: Case) -> bool:
 
 
 def _provider_of(case: Case) -> dict[str, Any] | None:
-    """`context.provider`: the column's, also where the test has one of its own. JavaScript gets its `id` as the function
-    that promptfoo's providers have."""
+    """`context.provider`: the column's, also where the test has one of its own. JavaScript gets its `id` as
+    the function that promptfoo's providers have."""
     entry = promptfoo_words.mapping(promptfoo_words.beside(case, "columnProvider") or case.provider)
     name = entry.get("id") or case.agent
     return {"id": name, "label": entry.get("label") or ""} if name else None

@@ -84,8 +84,9 @@ def _supported(path: str, target: Path, evidence: JudgeInput) -> None:
 
 
 async def loaded_early(value: Any, evidence: JudgeInput) -> Any:
-    """A value in a list of tests (YAML, JSON, JSONL) of a file of its own, as promptfoo reads it before anything else: its
-    `file://` replaced by the whole text, in which templates then count. Scripts are left standing.
+    """A value in a list of tests (YAML, JSON, JSONL) of a file of its own, as promptfoo reads it before
+    anything else: its `file://` replaced by the whole text, in which templates then count. Scripts are left
+    standing.
 
     Raises:
         CannotJudge, NeedsTrust: as `from_file`.
@@ -171,8 +172,8 @@ async def transformed(
 ) -> Any:
     """The output after a transform: a JavaScript expression or body, or `file://…`.
 
-    `prompt` is what `context.prompt` is; by default `label` is the prompt as it was sent. `metadata`: whether it is told
-    the reply's.
+    `prompt` is what `context.prompt` is; by default `label` is the prompt as it was sent. `metadata`: whether
+    it is told the reply's.
 
     Raises:
         CannotJudge: it throws, or gives null or undefined.
@@ -252,8 +253,9 @@ def _template(evidence: JudgeInput) -> dict[str, str]:
 
 
 def transforms_of(case: Case) -> list[tuple[str, bool]]:
-    """The provider's transform, then the test's, and whether it is that: of the reply's metadata the tool tells a test's
-    alone. Of a test with a provider of its own it is that of the provider in whose column it stands."""
+    """The provider's transform, then the test's, and whether it is that: of the reply's metadata the tool
+    tells a test's alone. Of a test with a provider of its own it is that of the provider in whose column it
+    stands."""
     options, column = case.options, beside(case, "columnProvider")
     own = options.get("transform") or options.get("postprocess")
     every = [(_of_provider(case.provider if column is None else column), False), (own, True)]

@@ -56,8 +56,8 @@ async def agent_rubric(call: AssertionCall) -> Result:
 
 
 async def search_rubric(call: AssertionCall) -> Result:
-    """As `llm_rubric`, by the grader that the suite names for it: only that one may search the web. Where nothing says that
-    it does, the reason says so.
+    """As `llm_rubric`, by the grader that the suite names for it: only that one may search the web. Where
+    nothing says that it does, the reason says so.
 
     Raises:
         CannotJudge: the suite names none; or (`compat: reference`) one that promptfoo knows no web search of: it asks
@@ -171,8 +171,8 @@ def _read_from(given: dict[str, Any], passed: bool, *, theirs: bool) -> str:
 
 
 def _turned(call: AssertionCall, said: GraderReply, passed: bool, score: float, reason: str) -> Result:
-    """The result where the judge passes or fails it, of `not-` the other way round: a score beyond 0 to 1 has no opposite
-    and becomes one of the ends. A pass with a score below the threshold is none."""
+    """The result where the judge passes or fails it, of `not-` the other way round: a score beyond 0 to 1 has
+    no opposite and becomes one of the ends. A pass with a score below the threshold is none."""
     limit: list[Evidence] = []
     said_so = reason
     if passed and call.threshold is not None and not _reaches(call, score):
@@ -188,8 +188,8 @@ def _turned(call: AssertionCall, said: GraderReply, passed: bool, score: float, 
 
 
 def _as_promptfoo(call: AssertionCall, said: GraderReply, output: Any) -> Result:
-    """The result as promptfoo 0.121.20 has it (`runJsonGradingPrompt`): the first object, read as YAML; no `pass`, under
-    that very name, passes.
+    """The result as promptfoo 0.121.20 has it (`runJsonGradingPrompt`): the first object, read as YAML; no
+    `pass`, under that very name, passes.
 
     Raises:
         GraderFailed: there is no object.
@@ -294,9 +294,9 @@ def _steps(call: AssertionCall) -> str:
 
 
 def _grade(said: dict[str, Any], inverse: bool) -> tuple[bool | None, float, bool]:
-    """Whether it passes (None: nothing says so that can be read), its score, and whether the score is the judge's own or
-    left to `pass`: one that was given and is no number is neither. A `pass` that is neither yes nor no decides nothing,
-    whatever the score."""
+    """Whether it passes (None: nothing says so that can be read), its score, and whether the score is the
+    judge's own or left to `pass`: one that was given and is no number is neither. A `pass` that is neither
+    yes nor no decides nothing, whatever the score."""
     given, word = said.get("score"), said.get("pass", said.get("verdict"))
     score = float(given) if isinstance(given, bool) else judges.number(given)
     passed = judges.passing(word, inverse)

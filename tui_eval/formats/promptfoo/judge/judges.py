@@ -230,8 +230,8 @@ _FUNCTION = re.compile(r"\.[cm]?[jt]s(?::\w+)?$")
 
 
 def _structure(prompt: str) -> Any:
-    """The messages (or other data) that a template is as JSON or YAML: its texts are filled in one by one, so that quotes
-    in an output break nothing. None: it is a text."""
+    """The messages (or other data) that a template is as JSON or YAML: its texts are filled in one by one, so
+    that quotes in an output break nothing. None: it is a text."""
     with suppress(ValueError, RecursionError):
         value = js.parse_json(prompt)
         return value if isinstance(value, list | dict) else None
@@ -309,7 +309,8 @@ _SEARCH_MODELS = re.compile(r"(?:^|[/:])(?:gpt-5-search-api|gpt-4o(?:-mini)?-sea
 
 
 def searches_the_web(provider: Any) -> bool:
-    """Whether a grader, by its id and what its `config` asks for, searches: promptfoo 0.121.20's `hasWebSearchCapability`."""
+    """Whether a grader, by its id and what its `config` asks for, searches: promptfoo 0.121.20's
+    `hasWebSearchCapability`."""
     given = provider if isinstance(provider, dict) else {"id": provider}
     name = str(given.get("id") or "")
     config = given.get("config")
@@ -342,8 +343,8 @@ def searches_the_web(provider: Any) -> bool:
 
 
 def number(value: Any, whole: float = 1.0) -> float | None:
-    """A number that a judge gave, as text or as a number; None where it gave none. A share (`85%`, `4/5`) is one of `whole`,
-    the best there is."""
+    """A number that a judge gave, as text or as a number; None where it gave none. A share (`85%`, `4/5`) is
+    one of `whole`, the best there is."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -369,8 +370,8 @@ _FIGURE = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.ASCII | re.IG
 
 
 def passing(value: Any, inverse: bool) -> bool | None:
-    """A judge's `pass`: a number, 1 too, is no yes, as for promptfoo 0.121.20 (`runJsonGradingPrompt` knows words alone).
-    Of `not-`, which would make a pass of it, it decides nothing."""
+    """A judge's `pass`: a number, 1 too, is no yes, as for promptfoo 0.121.20 (`runJsonGradingPrompt` knows
+    words alone). Of `not-`, which would make a pass of it, it decides nothing."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return None if inverse and value else False
     return truth(value)

@@ -1,4 +1,5 @@
-"""`regex` and what it matched: JavaScript's patterns, judged in this process where that is safe, else in the isolate."""
+"""`regex` and what it matched: JavaScript's patterns, judged in this process where that is safe, else in the
+isolate."""
 
 from __future__ import annotations
 

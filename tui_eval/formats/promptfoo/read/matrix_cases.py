@@ -184,8 +184,9 @@ def columns(
     *,
     reference: bool = False,
 ) -> list[PromptColumn]:
-    """Provider by provider, the prompts that each takes; `hide` masks secrets in what lists call them. With `reference`, a later provider of the same id
-    or label says which prompts an earlier one takes, as in the tool."""
+    """Provider by provider, the prompts that each takes; `hide` masks secrets in what lists call them. With
+    `reference`, a later provider of the same id or label says which prompts an earlier one takes, as in the
+    tool."""
     taken: dict[str, list[str] | None] = {}
     for provider in providers:
         taken[provider.id] = provider.prompts

@@ -311,8 +311,8 @@ class PromptFunction:
 
 
 def _columns_provider(case: Case) -> dict[str, Any]:
-    """The provider that code is told which makes a prompt or a variable: the column's, also where the test has one of its
-    own. A label is always a text."""
+    """The provider that code is told which makes a prompt or a variable: the column's, also where the test
+    has one of its own. A label is always a text."""
     entry = mapping(beside(case, "columnProvider") or case.provider)
     return {"id": case.agent, **entry, "label": entry.get("label") or ""}
 

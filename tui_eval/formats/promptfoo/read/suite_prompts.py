@@ -53,8 +53,8 @@ def _spoken(reading: SuiteReading, text: str) -> None:
 
 class PromptTemplate(msgspec.Struct):
     """One column of prompts. `given` is the label or id that the person wrote, None if made up here.
-    `function` is `{path, function}` where a function of the suite makes the prompt; the path is from the project's root,
-    so that a case is the same in every checkout."""
+    `function` is `{path, function}` where a function of the suite makes the prompt; the path is from the
+    project's root, so that a case is the same in every checkout."""
 
     raw: str
     label: str

@@ -437,8 +437,8 @@ except BaseException as error:
     found = {"error": "needs memory" if isinstance(error, MemoryError) else str(error)}
 json.dump(found, sys.stdout)
 """
-"""Its names of sheets, or the rows of one. In a process of its own: where two cells stand far from each other, its reader
-asks for all that could be between them, and the process ends if that is not to be had."""
+"""Its names of sheets, or the rows of one. In a process of its own: where two cells stand far from each
+other, its reader asks for all that could be between them, and the process ends if that is not to be had."""
 
 
 def _asked_of_workbook(path: Path, name: str, *sheet: str) -> list[Any]:

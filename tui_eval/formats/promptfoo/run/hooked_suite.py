@@ -1,4 +1,5 @@
-"""A suite as its hooks see and leave it, in promptfoo's words: tests, prompts, defaults, and a case as code changed it."""
+"""A suite as its hooks see and leave it, in promptfoo's words: tests, prompts, defaults, and a case as code
+changed it."""
 
 from __future__ import annotations
 
@@ -132,9 +133,9 @@ def _of_scenarios(given: Any, cases: Sequence[Case], default: Any, scene: HookSc
 
 
 def _known_again(before: Sequence[Any], tests: Sequence[Any], own: int, left: int) -> dict[int, int]:
-    """Which test of `before` each of `tests`, by their places, is: the same, else one that was changed, known by its
-    description or variables; else by its place, as long as none was added or taken out before it. `own` and `left` are how
-    many are no scenario's: those are the same, or others."""
+    """Which test of `before` each of `tests`, by their places, is: the same, else one that was changed, known
+    by its description or variables; else by its place, as long as none was added or taken out before it.
+    `own` and `left` are how many are no scenario's: those are the same, or others."""
     found = {
         place: place for place, (one, test) in enumerate(zip(before, tests, strict=False)) if one == test
     }

@@ -1,5 +1,5 @@
-"""How promptfoo's rows go: what they hand on to later rows, the order that follows from it, and what their providers are
-given beside the prompt.
+"""How promptfoo's rows go: what they hand on to later rows, the order that follows from it, and what their
+providers are given beside the prompt.
 
 `storeOutputAs` puts an output into the variables of all later rows; a prompt with `_conversation` gets the rows before
 it that have the same column and `metadata.conversationId`, whoever answers them.
@@ -59,8 +59,8 @@ def at_once(settings: Mapping[str, Any]) -> int | None:
 
 
 def conversation(case: Case) -> tuple[str, str, str] | None:
-    """The conversation of a case: its id, and the provider and prompt of its column; None: its prompt asks for none. As promptfoo names them
-    apart, 1 is not "1", an empty id is one, null is none."""
+    """The conversation of a case: its id, and the provider and prompt of its column; None: its prompt asks
+    for none. As promptfoo names them apart, 1 is not "1", an empty id is one, null is none."""
     text = (case.turns[0].text if case.turns else "") or ""
     made = isinstance(beside(case, "promptFunction"), dict) and "conversationId" in case.metadata
     if _CONVERSATION not in text and not made:
@@ -92,7 +92,8 @@ def provider_options(case: Case) -> dict[str, Any]:
 
 
 def sent_around(case: Case) -> dict[str, Any]:
-    """What stands around a prompt and goes with it: what the test and the prompt itself say, the conversation it is of."""
+    """What stands around a prompt and goes with it: what the test and the prompt itself say, the conversation
+    it is of."""
     given = {name: case.options.get(name) or "" for name in ("prefix", "suffix")}
     kept = {name: beside(case, name) for name in ("promptConfig", "promptFunction", "filesFirst")}
     heard = conversation(case) if hears(case) else None

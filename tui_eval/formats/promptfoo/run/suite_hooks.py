@@ -1,12 +1,11 @@
 """`extensions`: people's code before and after a run and each of its tests (formats/promptfoo.md 1.1).
 
-An entry is `file://path:function`. A function called like one of the four hooks runs for that hook
-alone, as `function(context, {hookName})`; any other runs for all of them, as
-`function(hookName, context)`, and so does, where none is named, what the file exports (in Python
-`get_transform`). What `beforeAll` and `beforeEach` return replaces the parts of their context that may change; nothing returned leaves them, but for what a JavaScript hook has changed in place, as
-promptfoo calls it in its own process; `afterEach` may add named scores and metadata.
-Extensions run one after the other, each with
-what the ones before it made.
+An entry is `file://path:function`. A function called like one of the four hooks runs for that hook alone, as
+`function(context, {hookName})`; any other runs for all of them, as `function(hookName, context)`, and so
+does, where none is named, what the file exports (in Python `get_transform`). What `beforeAll` and
+`beforeEach` return replaces the parts of their context that may change; nothing returned leaves them, but for
+what a JavaScript hook has changed in place, as promptfoo calls it in its own process; `afterEach` may add
+named scores and metadata. Extensions run one after the other, each with what the ones before it made.
 """
 
 from __future__ import annotations

@@ -129,9 +129,10 @@ def _error(attempt: Attempt, wrong: Sequence[Verdict]) -> list[Line]:
 
 
 def preview_lines(content: CaseContent, *, passed: bool = True, turn: int | None = None) -> list[Line]:
-    """The attempt that was read, for a pane beside the list: outcome and facts, failed verdicts with the values
-    they saw, the reply of `turn`, else of the one where it went wrong, else of the last, what passed (where `passed`). Empty where there is no
-    attempt that ended. May take long for long replies: call it in a thread."""
+    """The attempt that was read, for a pane beside the list: outcome and facts, failed verdicts with the
+    values they saw, the reply of `turn`, else of the one where it went wrong, else of the last, what passed
+    (where `passed`). Empty where there is no attempt that ended. May take long for long replies: call it in a
+    thread."""
     attempt = content.attempt
     if attempt is None:
         return []

@@ -34,14 +34,14 @@ SHORTEST = 12
 class CaseContent:
     """A case and one of its attempts, as loaded.
 
-    `rows` are all attempts of the case in its run, in order; `row` is the one looked at, `attempt`
-    its body (None while it waits or runs). `family` holds these and those of the runs linked to it.
-    `agent` and `model` are the column of the run, `options` what the run was started with, `replaces` the run and
-    attempt whose place its attempt takes. `notes` are people's notes by run and attempt,
-    `past` what became of the case in all runs (None: not read yet). `fresh` says that the attempt was
-    started while the case was looked at. `transcript` is the attempt's, made where it was
-    read; `explained` says why of its verdicts, by place. `known` is what the list says of the case, for the moment in which
-    nothing has been read. `problem` says what could not be read.
+    `rows` are all attempts of the case in its run, in order; `row` is the one looked at, `attempt` its body
+    (None while it waits or runs). `family` holds these and those of the runs linked to it. `agent` and
+    `model` are the column of the run, `options` what the run was started with, `replaces` the run and attempt
+    whose place its attempt takes. `notes` are people's notes by run and attempt, `past` what became of the
+    case in all runs (None: not read yet). `fresh` says that the attempt was started while the case was looked
+    at. `transcript` is the attempt's, made where it was read; `explained` says why of its verdicts, by place.
+    `known` is what the list says of the case, for the moment in which nothing has been read. `problem` says
+    what could not be read.
     """
 
     pointer: CasePointer
@@ -185,8 +185,8 @@ def foreseen(
 
 
 def named_among(item: CaseItem | None, agent: str | None, items: Iterable[CaseItem]) -> RowName | None:
-    """What lists call a case that was run with this agent, with where that differs from what they call these others; the
-    suite with it where one of another suite is called the same."""
+    """What lists call a case that was run with this agent, with where that differs from what they call these
+    others; the suite with it where one of another suite is called the same."""
     if item is None or item.case is None:
         return None
     name, variant = one_line(item.name), one_line(item.variant(agent))

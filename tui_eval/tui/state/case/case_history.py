@@ -16,8 +16,9 @@ from tui_eval.tui.state.text.lines import Line, Span
 
 
 class PastAttempt(Struct, eq=False):
-    """A finished attempt of a case. `answer` is the reply's text (None: not read), `content_hash`
-    that of the case as it was, `compat` the rules that it was judged by; `judges` the models whose judgement it has, with their verdicts."""
+    """A finished attempt of a case. `answer` is the reply's text (None: not read), `content_hash` that of the
+    case as it was, `compat` the rules that it was judged by; `judges` the models whose judgement it has, with
+    their verdicts."""
 
     run_id: str
     row: AttemptRow

@@ -79,7 +79,8 @@ def badges(attempt: Attempt | None) -> tuple[str, ...]:
 
 def tab_line(active: int, content: CaseContent, width: int) -> Line:
     """The strip of tabs; the active one is reversed as well as named, those with nothing to show are dim.
-    Where there is little room the names of the others are shortened, then only their numbers are left, then none of them."""
+    Where there is little room the names of the others are shortened, then only their numbers are left, then
+    none of them."""
     for length in (0, 6, 4, 3):
         line = _tab_line(active, content, length)[:-1]
         if width_of(line) <= width:

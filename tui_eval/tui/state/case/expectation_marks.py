@@ -167,8 +167,9 @@ class Expectations:
         return bool(self._found or self._missing)
 
     def mark(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """The lines with found texts marked, and the nearest thing to one that is nowhere. Of a long reply those that are
-        shown at first are made by themselves: of megabytes mostly no others are asked for, and the app waits for them."""
+        """The lines with found texts marked, and the nearest thing to one that is nowhere. Of a long reply
+        those that are shown at first are made by themselves: of megabytes mostly no others are asked for, and
+        the app waits for them."""
         if not self:
             yield from lines
             return

@@ -107,8 +107,8 @@ def explanations(attempt: Attempt) -> dict[int, tuple[Line, ...]]:
     return found
 
 
-# -- The form of a reply: where it stops being JSON, XML or SQL, which value breaks which rule of a schema, which element
-# a path does not find. Nothing is parsed here: the judge says it all.
+# -- The form of a reply: where it stops being JSON, XML or SQL, which value breaks which rule of a schema,
+# which element a path does not find. Nothing is parsed here: the judge says it all.
 
 _AROUND = 30
 """Characters of a line that a judge keeps before a place (`assertions.evidence`)."""

@@ -63,9 +63,9 @@ def groups(attempts: Sequence[PastAttempt], room: int) -> tuple[list[HistoryGrou
 
 
 def plots(past: CasePast, width: int, height: int, *, whole: bool = False, most: int = 4) -> list[Line]:
-    """Outcomes, latency, tokens and cost of the newest answers that fit, each by its newest judgement (`whole`: of all, neighbours as
-    their means), oldest at the left; each plot `height` lines high, its usual value and its largest at the
-    right; `most` so many of them."""
+    """Outcomes, latency, tokens and cost of the newest answers that fit, each by its newest judgement
+    (`whole`: of all, neighbours as their means), oldest at the left; each plot `height` lines high, its usual
+    value and its largest at the right; `most` so many of them."""
     room = max(width - LABEL - SCALE, 8)
     answers = past.answers()
     attempts = answers if whole else answers[-room:]

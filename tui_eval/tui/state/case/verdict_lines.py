@@ -103,8 +103,8 @@ def failed_first(verdicts: Iterable[tuple[int, Verdict]]) -> list[tuple[int, Ver
 
 
 def units_of(verdicts: Iterable[tuple[int, Verdict]]) -> list[list[tuple[int, Verdict]]]:
-    """The same, each set with its parts (or an assertion that is in none) together: only the set counts, and a part that
-    failed in one that passed made nothing fail."""
+    """The same, each set with its parts (or an assertion that is in none) together: only the set counts, and
+    a part that failed in one that passed made nothing fail."""
     units: list[list[tuple[int, Verdict]]] = []
     for index, verdict in verdicts:
         if verdict.set is not None and units:

@@ -76,8 +76,9 @@ def news_of(runs: Iterable[RunView], case_id: str, known: Collection[tuple[str, 
 def news_since(
     runs: Iterable[RunView], compared: Collection[str], known: Collection[str] = ()
 ) -> dict[str, CompareNews]:
-    """By case what those of these runs that began after those compared, and do not count with them, have of it; those `known` before
-    are no news: a third run that was in front is not what the two are compared for."""
+    """By case what those of these runs that began after those compared, and do not count with them, have of
+    it; those `known` before are no news: a third run that was in front is not what the two are compared
+    for."""
     found: dict[str, CompareNews] = {}
     for run in runs:
         if not compared or run.info.id in compared or run.info.id in known or run.info.id < max(compared):

@@ -147,8 +147,9 @@ def _counted(found: Grid) -> Grid:
 
 
 def _prompt_names(labels: Sequence[str], told: Mapping[str, set[str]]) -> dict[str, str]:
-    """The short names of prompts that lists have, as the cases (`told`: what tells them apart, by prompt) say them; those
-    made of the prompts' labels alone where that is not known, or does not tell the prompts apart."""
+    """The short names of prompts that lists have, as the cases (`told`: what tells them apart, by prompt) say
+    them; those made of the prompts' labels alone where that is not known, or does not tell the prompts
+    apart."""
     short = dict(zip(labels, short_prompts(labels), strict=True))
     named = {label: _words_of_all(told[label]) if label in told else name for label, name in short.items()}
     return named if all(named[label] for label in told) and len(set(named.values())) == len(named) else short

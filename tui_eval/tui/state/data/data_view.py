@@ -199,9 +199,9 @@ class DataView:
 
     `differing` are the rows that are looked for: cells apart, missing, extra, and, where the order counts,
     those in another place. `apart`, `missing`, `extra` and `moved_count` are how many there are of each,
-    `repeats` how many of the extra rows repeat one above them. `columns` are as wide as the values of one side,
-    `joined` the same with both values in one cell, `frozen` how many stay while one goes sideways, `renamed` what the answer may call a column
-    that it lacks, `sides` both sides as they were read.
+    `repeats` how many of the extra rows repeat one above them. `columns` are as wide as the values of one
+    side, `joined` the same with both values in one cell, `frozen` how many stay while one goes sideways,
+    `renamed` what the answer may call a column that it lacks, `sides` both sides as they were read.
     """
 
     def __init__(

@@ -157,7 +157,8 @@ def explain(view: DataView, shown: int, at: int, room: int = LONGEST) -> list[Li
 
 
 def without_midnight(view: DataView, cell: Cell) -> Cell:
-    """A cell of a column of dates or timestamps, as the table shows it; as it came where that is all that tells both sides apart."""
+    """A cell of a column of dates or timestamps, as the table shows it; as it came where that is all that
+    tells both sides apart."""
     from tui_eval.frames.value_texts import plain_moment  # late: polars
 
     head = next((column for column in view.columns if column.name == cell.column), None)

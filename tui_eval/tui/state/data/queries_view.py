@@ -49,7 +49,8 @@ def concluded(conclusion: Conclusion | None, width: int = 0) -> list[Line]:
     """The line that says where the answer went wrong: in the query, or in what was made of its rows.
 
     Args:
-        width: Columns of a screen that has few rows: what does not fit into one is said in fewer words (0: all is said).
+        width: Columns of a screen that has few rows: what does not fit into one is said in fewer words (0:
+            all is said).
     """
     if conclusion is None:
         return []

@@ -78,8 +78,8 @@ class CaseRow(Struct, eq=False):
     answered: str = ""
     """The model of what it came to; of an agent's entry where the case itself names none, so that `model` is empty."""
     named: bool = False
-    """Whether its agent was named by who asked: then it stands in that one's column, also where its test has that agent of
-    its own in another (promptfoo)."""
+    """Whether its agent was named by who asked: then it stands in that one's column, also where its test has
+    that agent of its own in another (promptfoo)."""
 
     @property
     def passed_of(self) -> tuple[int, int]:

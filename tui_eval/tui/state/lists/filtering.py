@@ -1,11 +1,11 @@
 """The filter expression of the case lists: `failed agent:support tag:refund -suite:old "two words"`.
 
 Terms are joined by *and*. A word that names an outcome or state asks for it; several such words are
-alternatives. `duration:>5s`, `cost:>0.01`, `tokens:<500` compare; `@name` stands for a saved
-expression. `key:value` looks into one part of the case; `differs` asks for tests whose columns came out differently;
-`star` and `noted` ask for a person's note, `note:` for words in it and `verdict:right` or `verdict:wrong` for what it
-says; `-` before a term turns it round; anything else is looked for in all that a row says, in what is asked and in tags,
-without regard to case.
+alternatives. `duration:>5s`, `cost:>0.01`, `tokens:<500` compare; `@name` stands for a saved expression.
+`key:value` looks into one part of the case; `differs` asks for tests whose columns came out differently;
+`star` and `noted` ask for a person's note, `note:` for words in it and `verdict:right` or `verdict:wrong` for
+what it says; `-` before a term turns it round; anything else is looked for in all that a row says, in what is
+asked and in tags, without regard to case.
 """
 
 from __future__ import annotations

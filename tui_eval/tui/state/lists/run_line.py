@@ -40,8 +40,8 @@ _ENDING = re.compile(r"\.(ya?ml|hocon|json|csv)(?=, |$)")
 
 
 class RunLine(msgspec.Struct, frozen=True):
-    """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it. `orphan`: the run that
-    it stands under is gone; `hidden`: a filter hides that."""
+    """One line of the list: the summary, mean latency in ms, tokens, and how many runs add to it. `orphan`:
+    the run that it stands under is gone; `hidden`: a filter hides that."""
 
     run: RunSummary
     latency_ms: float | None = None
@@ -133,7 +133,8 @@ def adding_to(runs: Iterable[RunSummary]) -> Counter[str]:
 
 
 def _root(one: RunLine, by_id: Mapping[str, RunLine]) -> str:
-    """The run that it stands under in the list, itself where it stands under none: a rerun of a rerun stands beside it."""
+    """The run that it stands under in the list, itself where it stands under none: a rerun of a rerun stands
+    beside it."""
     seen = {one.run.id}
     while one.above in by_id and one.above not in seen:
         one = by_id[one.above]
@@ -184,8 +185,9 @@ def begun_apart(
     names: Mapping[str, RunName] | None = None,
     texts: Texts | None = None,
 ) -> dict[str, str]:
-    """When runs began that would read the same in so many columns but for their age, by id; with seconds where it
-    takes them, else the end of the id. `names`: what their cases are called (`names_apart`); `texts` are kept between calls."""
+    """When runs began that would read the same in so many columns but for their age, by id; with seconds
+    where it takes them, else the end of the id. `names`: what their cases are called (`names_apart`); `texts`
+    are kept between calls."""
     texts = texts if texts is not None else {}
     by_id = {one.run.id: one for one in lines}
     names = names if names is not None else names_apart(lines)

@@ -1,4 +1,5 @@
-"""Making the lines of a case list from its rows: folders, suites, groups, tests, folds of rows that came out alike. Pure."""
+"""Making the lines of a case list from its rows: folders, suites, groups, tests, folds of rows that came out
+alike. Pure."""
 
 from __future__ import annotations
 

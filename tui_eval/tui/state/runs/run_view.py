@@ -314,10 +314,10 @@ class RunView:
         return sum(count for _, count in self._arrivals) / CHARACTERS_PER_TOKEN / span
 
     def seconds_left(self, now: float) -> float | None:
-        """A guess from the pace so far, in what such attempts took before instead of in attempts (the slow ones may be
-        those that wait), and never less than what any of them will probably still need. None before anything is done,
-        when nothing is left, where it hangs on attempts that have taken longer already than any before them, and below a
-        second: `0s` beside what still runs reads as wrong."""
+        """A guess from the pace so far, in what such attempts took before instead of in attempts (the slow
+        ones may be those that wait), and never less than what any of them will probably still need. None
+        before anything is done, when nothing is left, where it hangs on attempts that have taken longer
+        already than any before them, and below a second: `0s` beside what still runs reads as wrong."""
         guess = self._seconds_left(now)
         return guess if guess is not None and guess >= 1.0 else None
 
@@ -351,7 +351,8 @@ class RunView:
         return left if left > overdue else None  # as long again is as good a guess as any
 
     def _took_on_average(self, now: float) -> _Took:
-        """What is known of those that are done and those that wait. Of a large run some are looked at, every other second."""
+        """What is known of those that are done and those that wait. Of a large run some are looked at, every
+        other second."""
         at, found = self._looked
         large = len(self.attempts) > _LOOKED_AT
         if found is not None and large and 0 <= now - at < 2:

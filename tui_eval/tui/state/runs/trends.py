@@ -25,8 +25,9 @@ BUCKETS = 6
 
 class Point(NamedTuple):
     """One run in the plots: share of attempts passed (0–1), what an attempt takes (USD, ms, tokens) and what
-    the whole run took (USD, tokens, seconds); None: unknown. `outcome`, one of `MARKS`, is that of its cases, the worst first; `partly` says of a figure of an attempt of how many it is the
-    mean, where it is not known of all."""
+    the whole run took (USD, tokens, seconds); None: unknown. `outcome`, one of `MARKS`, is that of its cases,
+    the worst first; `partly` says of a figure of an attempt of how many it is the mean, where it is not known
+    of all."""
 
     run_id: str
     at: float
