@@ -16,7 +16,7 @@ from tests.support.waiting import until
 from tui_eval.agents import AgentError, create
 from tui_eval.agents.base import Agent
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Finished, TextDelta, ToolCall
+from tui_eval.events import Finished, TextDelta, ToolCall, UsageReport
 from tui_eval.guard.trust import NeedsTrust
 
 
@@ -94,6 +94,18 @@ async def test_streams_keeps_the_conversation_and_costs(made) -> None:
     assert (given["temperature"], given["num_retries"], given["stream"]) == (0, 2, True)
     await it.close()
     assert library.closed
+
+
+async def test_zeros_where_nobody_counted_are_no_tokens_and_what_is_told_early_has_its_price(made) -> None:
+    nobodys = {"prompt_tokens": 0, "completion_tokens": 0}
+    library = Library(
+        [Part(content="hello"), Part(finish="stop"), Part(usage=nobodys)],
+        [Part(content="a", usage={"prompt_tokens": 10, "completion_tokens": 2}), Part(finish="stop")],
+    )
+    events, _ = await talk(made(library), "hi", "more")
+    told = [event for event in events if isinstance(event, UsageReport)]
+    assert told and all(one.usage.input_tokens == 10 and one.cost == pytest.approx(0.03) for one in told)
+    assert next(event.reply.usage for event in events if isinstance(event, Finished)) is None
 
 
 async def test_tool_calls_are_the_output(made) -> None:

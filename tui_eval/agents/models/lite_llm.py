@@ -183,6 +183,12 @@ class LiteLLMSession(Session):
             share = Share()
             while (text := await agent.loop.run(_next(answer, parts))) is not None:
                 for event in completion.add(text, who):
+                    if isinstance(
+                        event, UsageReport
+                    ):  # its price is the library's, and 0 is what nobody counted
+                        if event.usage in _NOBODYS:
+                            continue
+                        event = UsageReport(event.usage, await self._cost(library, event.usage))
                     yield event
                 if parts is None:
                     break
@@ -193,10 +199,7 @@ class LiteLLMSession(Session):
         except AgentError as error:
             error.answer = error.answer or completion.text
             if completion.usage not in (None, *_NOBODYS):  # it was paid for
-                yield UsageReport(
-                    completion.usage,
-                    await agent.loop.call(lambda: _cost(library, self.model, completion.usage, agent)),
-                )
+                yield UsageReport(completion.usage, await self._cost(library, completion.usage))
             raise
         except Exception as error:  # every provider brings errors of its own
             status = getattr(error, "status_code", None)
@@ -215,7 +218,7 @@ class LiteLLMSession(Session):
             turn=request.turn,
             text=completion.text,
             usage=completion.usage,
-            cost=await agent.loop.call(lambda: _cost(library, self.model, completion.usage, agent)),
+            cost=await self._cost(library, completion.usage),
             latency_ms=round((time.monotonic() - began) * 1000, 1),
             finish_reason=completion.finish_reason,
             model=completion.model or self.model,
@@ -233,6 +236,10 @@ class LiteLLMSession(Session):
         if completion.usage is not None:
             yield UsageReport(completion.usage, reply.cost)
         yield Finished(reply)
+
+    async def _cost(self, library: Any, usage: Usage | None) -> float | None:
+        agent = self.agent
+        return await agent.loop.call(lambda: _cost(library, self.model, usage, agent))
 
 
 async def _next(answer: Any, parts: AsyncIterator[Any] | None) -> str | None:
