@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support import ROOT
 from tests.support.agents import agent, kinds, of, talk
 from tui_eval.agents import Agent, AgentError, Request
+from tui_eval.agents.offline.scripted import PatternSearcher
 from tui_eval.config.project import ConfigError
 from tui_eval.events import HandOff, Retrying, TextDelta, ToolCall, ToolResult
 
@@ -166,3 +170,23 @@ async def test_a_pattern_that_runs_away_is_an_error_and_one_that_is_tried_elsewh
     monkeypatch.setattr("tui_eval.agents.offline.scripted._PATTERN_LIMIT", 0.5)
     with pytest.raises(AgentError, match=r"takes more than 0\.5 s on this message"):
         await talk(scripted(tmp_path, text), "a" * 60 + "b")
+
+
+async def test_common_patterns_are_tried_here_and_the_others_in_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`(?i)refund` began a process for each attempt: eleven times the processor."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin(*words: Any, **options: Any) -> subprocess.Popen[bytes]:
+        begun.append(popen(*words, **options))
+        return begun[-1]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", begin)
+    common = "rules:\n- match: {regex: '(?i)\\A.*(?<=a )Refund (?P<what>\\w+)\\Z'}\n  say: '{{what}}'\n"
+    _, replies = await talk(scripted(tmp_path, common), "I want a refund now")
+    assert replies[0].text == "now" and not begun
+    nested, searcher = re.compile(r"^(?:(\w+) ?)+$"), PatternSearcher()
+    assert [searcher.ask(nested, f"a {word}") for word in ("one", "two")] == [{"1": "one"}, {"1": "two"}]
+    assert len(begun) == 1

@@ -13,9 +13,12 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -577,50 +580,113 @@ def _estimate(message: str, text: str) -> Usage:
     return Usage(input_tokens=max(1, len(message) // 4), output_tokens=len(text) // 4)
 
 
-# -- Patterns of a script. One that runs away (`(a+)+$`) would hold up all cases and every signal: `re` can be
-# ended only with its process.
+# -- Patterns of a script. One that runs away (`(a+)+$`) would hold up all cases and every signal: `re` can be ended
+# only with its process.
 
 _PATTERN_LIMIT = 5.0
-"""Seconds that a pattern may take on a message."""
+"""Seconds of the processor that a pattern may take on a message: others that need it are not held against it."""
 _SEARCH = """
-import json, re, sys
-pattern, flags, text = json.load(sys.stdin)
-found = re.compile(pattern, flags).search(text)
-json.dump(found and {**{str(i): one for i, one in enumerate(found.groups(), 1)}, **found.groupdict()}, sys.stdout)
+import json, re, signal, sys
+for line in sys.stdin.buffer:
+    pattern, flags, text, limit = json.loads(line)
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    found = re.compile(pattern, flags).search(text)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    groups = found and {**{str(i): one for i, one in enumerate(found.groups(), 1)}, **found.groupdict()}
+    print(json.dumps(groups), flush=True)
 """
+"""Ends by itself where the time is up, and with us."""
+
+_Groups = dict[str, str | None]
+"""What the groups of a pattern hold, by number and name."""
 
 
-async def _found(pattern: re.Pattern[str], message: str) -> dict[str, str | None] | None:
-    """What the groups of a pattern hold, by number and name; None where it does not match.
+async def _found(pattern: re.Pattern[str], message: str) -> _Groups | None:
+    """What a pattern finds in a message; None where it does not match.
 
     Raises:
         AgentError: it takes too long.
     """
     if _is_cheap(pattern.pattern, message):
-        found = pattern.search(message)
-        return found and {**{str(i): one for i, one in enumerate(found.groups(), 1)}, **found.groupdict()}
+        match = pattern.search(message)
+        return match and {**{str(i): one for i, one in enumerate(match.groups(), 1)}, **match.groupdict()}
     return await asyncio.to_thread(_found_elsewhere, pattern, message)
 
 
 def _is_cheap(pattern: str, message: str) -> bool:
     """Whether a pattern can be tried here: by how many of its repeats have no end, and none in another."""
-    known = patterns.translated(re.sub(r"\(\?P<\w+>", "(", pattern))
+    known = patterns.translated(_as_javascript(pattern))
     return known is not None and (len(message) + 1) ** (known[1] + 1) <= patterns.STEPS
 
 
-def _found_elsewhere(pattern: re.Pattern[str], message: str) -> dict[str, str | None] | None:
-    asked = json.dumps([pattern.pattern, pattern.flags, message])
+@lru_cache(maxsize=1024)
+def _as_javascript(pattern: str) -> str:
+    """A pattern whose repeats are the same, with what JavaScript writes otherwise or does not have taken out."""
+    without_flags = re.sub(r"\A\(\?[aimsu]+\)", "", pattern)
+    return _OTHER_WORDS.sub(
+        lambda one: _WITHOUT.get(one[0], "(" if one[0][0] == "(" else one[0]), without_flags
+    )
+
+
+_OTHER_WORDS = re.compile(r"\\.|\(\?P<\w+>|\(\?<[=!]", re.DOTALL)
+_WITHOUT = {"\\A": "", "\\Z": ""}
+
+
+class PatternSearcher:
+    """A process that tries patterns, one after the other; it is begun anew where one has ended it."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def ask(self, pattern: re.Pattern[str], message: str) -> _Groups | None:
+        """See `_found`.
+
+        Raises:
+            OSError, ValueError: no answer came, or no process can be begun.
+        """
+        if self._child is None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _SEARCH],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        child, asked = self._child, json.dumps([pattern.pattern, pattern.flags, message, _PATTERN_LIMIT])
+        assert child.stdin is not None and child.stdout is not None
+        try:
+            child.stdin.write(f"{asked}\n".encode())
+            child.stdin.flush()
+            return json.loads(child.stdout.readline())
+        except (OSError, ValueError):
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """End it."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            for pipe in (child.stdin, child.stdout):
+                with suppress(OSError):
+                    pipe.close() if pipe is not None else None
+            child.wait()
+
+    def __del__(self) -> None:
+        self.end()
+
+
+_of_thread = threading.local()
+"""The searcher of a thread: one that a pattern holds up holds up nobody else's."""
+
+
+def _found_elsewhere(pattern: re.Pattern[str], message: str) -> _Groups | None:
+    searcher = getattr(_of_thread, "searcher", None)
+    if searcher is None:
+        searcher = _of_thread.searcher = PatternSearcher()
     try:
-        said = subprocess.run(
-            [sys.executable, "-P", "-c", _SEARCH],
-            input=asked.encode(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_PATTERN_LIMIT,
-            start_new_session=True,
-        )
-        return json.loads(said.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return searcher.ask(pattern, message)
+    except (OSError, ValueError):
         raise AgentError(
             f"the script's pattern {clip(pattern.pattern, 60)} takes more than {_PATTERN_LIMIT:g} s on this message",
             code="no-rule",
