@@ -215,6 +215,12 @@ def test_databases(project: Project, tmp_path: Path) -> None:
         ("postgres://localhost/d?passfile=/etc/pass", "read /etc/pass (databases.d.url: passfile)"),
         ("postgres:///d?sslkey=%2Fetc%2Fkey", "read /etc/key (databases.d.url: sslkey)"),
         ("service=shop dbname=d", "read pg_service.conf (databases.d.url: the service shop)"),
+        ("postgres://u@localhost/d? host=db.example", "ask the server db.example (databases.d.url)"),
+        ("postgres:///d? sslkey =/etc/key", "read /etc/key (databases.d.url: sslkey)"),
+        (
+            "service=shop application_name='\\\n service='",
+            "read pg_service.conf (databases.d.url: the service shop)",
+        ),
     ],
 )
 def test_a_postgresql_server_elsewhere_is_not_asked_without_trust_by_any_spelling_of_its_address(

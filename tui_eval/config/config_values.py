@@ -373,7 +373,7 @@ def _is_this_machine(host: str) -> bool:
 _POSTGRES = ("postgresql://", "postgres://")
 _PG_USER = r"([^:@]*)(?::([^@]*))?@"
 _PG_HOST = r"(\[[^\]]*\]?|[^:/?,]*)(?::[^/?,]*)?"
-_PG_WORD = r"(\w+)\s*=\s*('(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)"
+_PG_WORD = r"(?s)(\w+)\s*=\s*('(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)"
 _PG_FILES = (
     "passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "sslkeylogfile", "servicefile",
 )  # fmt: skip
@@ -409,14 +409,15 @@ def _pairs(address: str) -> Iterator[tuple[str, str]]:
 def _of_uri(rest: str) -> Iterator[tuple[str, str]]:
     user = re.match(_PG_USER, rest) if re.match(r"[^@/]*@", rest) else None
     if user is not None:
-        yield "user", unquote(user[1])
-        yield "password", unquote(user[2] or "")
+        yield "user", _of_part(user[1])
+        yield "password", _of_part(user[2] or "")
         rest = rest[user.end() :]
     named: list[str] = []
     while True:
         found = re.match(_PG_HOST, rest)
         assert found is not None  # each part of it may be empty
-        named.append(unquote(found[1].strip("[]")))
+        host = found[1][1:].removesuffix("]") if found[1].startswith("[") else found[1]
+        named.append(_of_part(host))
         rest = rest[found.end() :]
         if not rest.startswith(","):
             break
@@ -425,7 +426,12 @@ def _of_uri(rest: str) -> Iterator[tuple[str, str]]:
     for pair in rest.partition("?")[2].split("&"):
         name, _, value = pair.partition("=")
         if name:
-            yield unquote(name), unquote(value)
+            yield _of_part(name), _of_part(value)
+
+
+def _of_part(text: str) -> str:
+    """A part of an address as libpq has it since version 17: blanks around it are none of it (`? host=other`)."""
+    return unquote(text.strip(" "))
 
 
 def _of_words(address: str) -> Iterator[tuple[str, str]]:
