@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -164,10 +165,19 @@ def rows_of(folder: Path) -> list[AttemptRow]:
         return reader.attempts()
 
 
+@pytest.mark.parametrize("late", [False, True])
 async def test_tests_without_a_name_are_called_by_their_variables_also_where_their_suite_is_not_here(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
     root = project(tmp_path)
+    listed, found = threading.Event(), RunReader.called
+    if late:  # of a large file the names come when the list stands
+
+        def called(reader: RunReader) -> dict[str, str]:
+            listed.wait(30)
+            return found(reader)
+
+        monkeypatch.setattr(RunReader, "called", called)
     entries = [
         {
             "name": f"Row #{number}",
@@ -188,6 +198,9 @@ async def test_tests_without_a_name_are_called_by_their_variables_also_where_the
         (root / name).write_text(json.dumps({"timestamp": "2026-01-01T00:00:00", "results": of_file}))
     older, guest = open_results(root / "old.json"), open_results(root / "ci.json")
     async with running_app(root, open_run=guest) as (app, pilot):
+        if late:
+            await sees(app, pilot, "Row #1", "Row #2")
+            listed.set()
         await sees(app, pilot, "question 1", "question 2")
         assert "Row #" not in screen_text(app)
         await pilot.press("enter")

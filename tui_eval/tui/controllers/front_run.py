@@ -225,7 +225,7 @@ class FrontRun:
             opened = True
         if news.called.items() - state.called.items():
             state.called = {**state.called, **news.called}
-            opened = True
+            self._places.post(SuitesChanged())  # lists may stand already
         changed: list[AttemptRow] = list(news.attempts.values())
         run.apply_attempts(changed)
         said = run.apply_live(news.live)

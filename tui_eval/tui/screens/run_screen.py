@@ -283,7 +283,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
             if self._flush_timer is None:
                 self._flush()
             return
-        if any(entry.case is None for entry in self.arrangement.rows.values()):
+        if self.arrangement.busy or any(entry.case is None for entry in self.arrangement.rows.values()):
             self.arrangement.remake()
 
     @on(LiveText)
