@@ -583,7 +583,7 @@ def _estimate(message: str, text: str) -> Usage:
 # -- Patterns of a script. One that runs away (`(a+)+$`) would hold up all cases and every signal: `re` can be ended
 # only with its process.
 
-_PATTERN_LIMIT = 5.0
+_PATTERN_LIMIT = 2.0
 """Seconds of the processor that a pattern may take on a message: others that need it are not held against it."""
 _SEARCH = """
 import json, re, signal, sys
