@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from textual.pilot import Pilot
 
 from tests.support import mostly_real
 from tests.support.app_host import running_app
@@ -52,18 +55,23 @@ async def until(condition: Any, pilot: Any) -> None:
     await wait(pilot, condition)
 
 
+@asynccontextmanager
+async def two_answers(folder: Path, size: tuple[int, int]) -> AsyncIterator[tuple[SidesScreen, Pilot[Any]]]:
+    """Two attempts side by side whose rows differ, once they are compared."""
+    root = project(folder)
+    async with running_app(root, size) as (app, pilot):
+        screen = SidesScreen(sides_of(root, answered(1, EXPECTED), answered(2, doubled())))
+        app.push_screen(screen)
+        await until(lambda: screen.is_mounted and screen.rows.view is not None, pilot)
+        yield screen, pilot
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40), (60, 16)], (60, 16)))
 async def test_the_rows_of_two_attempts_are_compared_in_one_table(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
-
-    root = project(tmp_path)
-    sides = sides_of(root, answered(1, EXPECTED), answered(2, doubled()))
-    async with running_app(root, size) as (app, pilot):
-        screen = SidesScreen(sides)
-        app.push_screen(screen)
-        await until(lambda: screen.is_mounted and screen.rows.view is not None, pilot)
+    async with two_answers(tmp_path, size) as (screen, pilot):
         await sees(pilot, "≠ 1 of 4 rows differs in amount", "20.0→40.0", "before   20.0", "after    40.0")
         shown = [line.split() for line in screen.rows.grid.rows_text().splitlines()]
         assert shown[1:] == [
@@ -139,12 +147,7 @@ def test_what_is_said_of_two_answers_speaks_of_both() -> None:
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
 async def test_both_transcripts_and_their_rows_are_searched(tmp_path: Path, size: tuple[int, int]) -> None:
-    root = project(tmp_path)
-    sides = sides_of(root, answered(1, EXPECTED), answered(2, doubled()))
-    async with running_app(root, size) as (app, pilot):
-        screen = SidesScreen(sides)
-        app.push_screen(screen)
-        await until(lambda: screen.is_mounted and screen.rows.view is not None, pilot)
+    async with two_answers(tmp_path, size) as (screen, pilot):
         await pilot.press("slash", *"40.0", "enter")
         await sees(pilot, "2 of 5")
         assert screen.rows.grid.cursor == 1
