@@ -80,6 +80,7 @@ def test_a_run_of_another_person_closes_no_others(root: Path) -> None:
         (["run", "suite.yaml", "--config", "closed/tui_eval.yaml"], 4, "tui_eval.yaml: Permission denied"),
         (["show", "closed/run"], 4, "closed/run: Permission denied"),
         (["merge", "closed"], 4, "Permission denied"),
+        (["closed/suite.yaml"], 4, "closed/suite.yaml: Permission denied"),
     ],
 )
 def test_what_needs_a_closed_folder_says_so(root: Path, arguments: list[str], code: int, words: str) -> None:

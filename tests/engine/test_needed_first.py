@@ -28,7 +28,8 @@ class Watch:
             found[name] = [threading.current_thread() is threading.main_thread(), bool(started)]
 
 sys.meta_path.insert(0, Watch())
-active = prepare(RunRequest(paths=["."]), on_start=lambda *_: started.append(1))
+active = prepare(RunRequest(paths=["."]))
+active.runner.on_start = lambda *_: started.append(1)
 before = dict(found)
 asyncio.run(active.execute())
 print(json.dumps({"before": before, "found": {k: v for k, v in found.items() if k not in before}}))

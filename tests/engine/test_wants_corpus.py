@@ -124,6 +124,7 @@ agents:
 databases:
   outside: {type: sqlite, path: 'OUTSIDE'}
   linked: {type: files, path: rows}
+  server: {type: postgres, url: 'postgresql://far.invalid/d'}
 """
 GUIDE = """\
 agent: {agent}
@@ -192,6 +193,7 @@ def root(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     for agent in AGENTS:
         write(f"{agent}.yaml", GUIDE.format(agent=agent))
     write("tests/rows.yaml", "name: rows\nprompt: p\nsql: SELECT 1\ndatabase: outside\nagent: code\n")
+    write("tests/server.yaml", "name: server\nprompt: p\nsql: SELECT 1\ndatabase: server\nagent: code\n")
     write("tests/linked.yaml", "name: linked\nprompt: p\nsql: SELECT 1\ndatabase: linked\nagent: program\n")
     write("rows/own.csv", "a\n1\n")
     (root / "rows" / "l.csv").symlink_to(tmp_path / "outside.txt")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +13,7 @@ from tui_eval.commands.recorded_runs import show
 from tui_eval.commands.run_suites import find_run, write_files
 from tui_eval.config.project import find_root
 from tui_eval.engine.after import derived_columns
+from tui_eval.guard.paths import can_be_path
 from tui_eval.guard.secrets import in_addresses
 from tui_eval.guard.spelling import some_of
 from tui_eval.reports.export import ExportError, check_writable
@@ -131,7 +131,7 @@ def _folders(references: Sequence[str]) -> tuple[list[tuple[str, Path]], list[tu
     found: list[tuple[str, Path]] = []
     for reference in references:
         place = Path(reference)
-        if os.path.isdir(place) and not os.path.isfile(place / "run.db"):
+        if can_be_path(reference) and place.is_dir() and not (place / "run.db").is_file():
             inside = runs_under(place)
             if not inside:
                 raise StoreError(f"{reference}: {NO_RUN}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.commands.output import CommandError, warn_of_large
+from tui_eval.guard.paths import can_be_path
 from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.run_folders import DATABASE, StoreError, holds_runs
 
@@ -27,7 +28,7 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
         # Read when tui_eval.tui is first imported.
         os.environ["TUI_EVAL_LOCAL"] = "1"
     for path in paths:
-        if not os.path.exists(path):
+        if not (can_be_path(path) and Path(path).exists()):
             raise CommandError(
                 f"{path}: no such file, folder or command (`tui-eval --help` lists the commands)"
             )

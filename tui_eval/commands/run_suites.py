@@ -42,6 +42,7 @@ from tui_eval.engine.selection import NothingToRun, SelectionError
 from tui_eval.engine.service.process import leave_threads, reachable, run_engine
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of
+from tui_eval.guard.paths import can_be_path
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.model import Outcome
 from tui_eval.reports import console_table
@@ -201,13 +202,15 @@ def find_run(reference: str) -> Path:
     """
     from tui_eval.config.project import find_root
 
-    if reference.lower().endswith(".json") and os.path.isfile(reference):
+    if not can_be_path(reference):
+        return Store(find_root([Path.cwd()])[0]).find(reference)
+    if reference.lower().endswith(".json") and Path(reference).is_file():
         from tui_eval.formats.reading import open_results
 
         warn_of_large(Path(reference))
         return open_results(Path(reference))
     place = Path(reference)
-    if reference not in ("", "last") and os.path.isdir(place) and not os.path.isfile(place / DATABASE):
+    if reference not in ("", "last") and place.is_dir() and not (place / DATABASE).is_file():
         from tui_eval.store.gathering import gathered
         from tui_eval.store.run_folders import NO_RUN, runs_beneath, runs_under
 

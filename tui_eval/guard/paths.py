@@ -97,6 +97,17 @@ def no_file(path: Path, named: str | Path) -> str:
     return f"there is no file {named}"
 
 
+def can_be_path(text: str) -> bool:
+    """Whether a text can be a path: no file has a name of 300 letters, or NUL in it, and to look for one raises."""
+    try:
+        os.lstat(text)
+    except ValueError:
+        return False
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    return True
+
+
 def resolve(path: str | Path, base: Path) -> Path:
     """The path absolute and with links followed.
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tui_eval.config.project import CONFIG_NAME, also_read, closed_to_us, state_dir
 from tui_eval.guard import private
+from tui_eval.guard.paths import can_be_path
 from tui_eval.guard.private import cache_home
 from tui_eval.guard.trust_store import state_home
 
@@ -195,13 +196,14 @@ class Store:
         """
         # A folder of that name is no run meant by `last`: whoever wants it writes `./last`.
         path = Path(reference if reference != "last" else "")
-        if path.name == DATABASE and os.path.isfile(
-            path
-        ):  # which says no of what can be no path, and pathlib raises
+        none = StoreError(f"no run {reference!r} under {self.runs_folder}; `tui-eval runs` lists them")
+        if not can_be_path(reference):
+            raise none
+        if path.name == DATABASE and path.is_file():
             path = path.parent
-        if os.path.isfile(path / DATABASE):
+        if (path / DATABASE).is_file():
             return path.resolve()
-        if os.path.isfile(path):
+        if path.is_file():
             raise StoreError(f"{reference}: not a run; a run's folder opens, and results in a .json file")
         folders = list(self.run_folders())
         if reference in ("", "last"):
@@ -216,7 +218,7 @@ class Store:
         if matching:
             names = ", ".join(folder.name for folder in matching[:5])
             raise StoreError(f"run {reference!r} is not unique: {names}; write more of its id")
-        raise StoreError(f"no run {reference!r} under {self.runs_folder}; `tui-eval runs` lists them")
+        raise none
 
 
 def not_known_in(closed: Path | None) -> str:

@@ -126,7 +126,7 @@ async def test_a_column_without_an_answer_is_asked_with_it_and_that_is_said_befo
             linked_to=whole.run_id,
         ),
     )
-    assert active.note.startswith("asks 1 other column too: ")
+    assert active.noted[0].startswith("asks 1 other column too: ")
     assert await active.execute() == "finished" and asked(root) == ["b", "c"]
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from tui_eval.config.project import AgentSpec, rule_for
 from tui_eval.engine.agent_files import folder_files, function_of, named_files, provider_files
 from tui_eval.formats import format_of
-from tui_eval.suites.read_values import function_line
 from tui_eval.tui.state.app_state import AppState, CasePointer
 
 
@@ -33,6 +32,8 @@ def files_of_agent(state: AppState, pointer: CasePointer | None) -> tuple[list[P
     case = item.as_written if item is not None else None
     spec = agent_spec(state, pointer)
     if spec is not None:
+        from tui_eval.suites.read_values import function_line  # imported late: the start reads no YAML
+
         files = named_files(spec, state.root)
         return files, function_line(files[0], function_of(spec)) if files else 0
     if case is not None and case.provider is not None:
