@@ -60,7 +60,7 @@ def test_what_was_agreed_to_is_a_place(
     monkeypatch.chdir(root)
     untrusted = cli("run", "a")
     assert untrusted.code == 1
-    found = re.search(r"--trust-only ([0-9a-f]{16})", untrusted.out + untrusted.err)
+    found = re.search(r"--trust-only ([0-9a-f]{32})", untrusted.out + untrusted.err)
     assert found is not None, untrusted
     assert cli("run", "a", "--trust-only", found[1]).code == 0
     suite.write_text(SUITE % change(root))

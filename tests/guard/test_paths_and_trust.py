@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import stat
 from pathlib import Path
@@ -10,7 +11,16 @@ import pytest
 
 from tui_eval.guard import trust_store
 from tui_eval.guard.paths import confine, inside
-from tui_eval.guard.trust import NeedsTrust, Trust, agent_code, from_root, in_order, inline, unbroken
+from tui_eval.guard.trust import (
+    NeedsTrust,
+    Trust,
+    agent_code,
+    fingerprint,
+    from_root,
+    in_order,
+    inline,
+    unbroken,
+)
 
 
 def test_inside_the_root(tmp_path: Path) -> None:
@@ -136,6 +146,16 @@ def test_two_pieces_of_code_never_have_one_name() -> None:
     assert from_root(Path("/r/a/check.py"), Path("/r")) == "a/check.py"
     assert from_root(Path("/other/check.py"), Path("/r")) == "/other/check.py"
     assert agent_code("a.py:f", "a", "/r/one", Path("/r")) != agent_code("a.py:f", "a", "/r/two", Path("/r"))
+
+
+def test_code_that_was_made_to_have_the_name_of_another_has_another_one() -> None:
+    begins = "'what begins with the same eighty letters is another code all the same, beyond' and "
+    good, evil = begins + "good()  # 1834826", begins + "evil()  # 2040376"
+    digests = [hashlib.sha256(code.encode()).hexdigest() for code in (good, evil)]
+    assert digests[0][:10] == digests[1][:10]  # found in a second
+    assert inline(good) != inline(evil)
+    assert fingerprint(inline(good)) != fingerprint(inline(evil))
+    assert len(fingerprint("run x.py")) > 4 * 8, "two names with one fingerprint can be made"
 
 
 def test_code_is_listed_first() -> None:

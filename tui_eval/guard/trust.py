@@ -16,8 +16,11 @@ import msgspec
 
 _SHOWN = 80
 _NODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
-_FINGERPRINT = re.compile(r"#[0-9a-f]{16}")
-_MARK = re.compile(r"\[\d+ characters, [0-9a-f]{10}\]\Z")
+_DIGITS = 32
+"""Hexadecimal digits of a fingerprint. Of 10 a person who writes both codes, the one that is agreed to and the one that
+is run in its place, finds two with the same in a second; of 16 in hours."""
+_FINGERPRINT = re.compile(rf"#[0-9a-f]{{{_DIGITS}}}")
+_MARK = re.compile(rf"\[\d+ characters, [0-9a-f]{{{_DIGITS}}}\]\Z")
 """The end of the name of inline code."""
 _CODE_ENDINGS = (".py", ".rb", *_NODE)
 
@@ -92,7 +95,7 @@ class ReadsVariables(Trust):
 
 def fingerprint(what: str) -> str:
     """A short name for one thing that needs trust, so that a printed command agrees to just that."""
-    return f"#{hashlib.sha256(what.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    return f"#{_digest(what)}"
 
 
 def fingerprints(agreed: Iterable[str]) -> str:
@@ -111,7 +114,7 @@ def from_fingerprints(given: Iterable[str]) -> list[str]:
     for part in parts:
         if not _FINGERPRINT.fullmatch(f"#{part}"):
             raise ValueError(
-                f"{part[:40]!r} is no fingerprint: 16 hexadecimal digits, as `tui-eval check` prints them"
+                f"{part[:40]!r} is no fingerprint: {_DIGITS} hexadecimal digits, as `tui-eval check` prints them"
             )
     return [f"#{part}" for part in parts]
 
@@ -120,8 +123,11 @@ def inline(code: str) -> str:
     """The name of code that a suite holds: its first words, its length and a fingerprint of all of it."""
     words = " ".join(code.split())
     shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
-    digest = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()[:10]
-    return f"{shown} [{len(code)} characters, {digest}]"
+    return f"{shown} [{len(code)} characters, {_digest(code)}]"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
 
 
 def unbroken(what: str) -> str:
