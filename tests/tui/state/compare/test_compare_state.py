@@ -52,6 +52,18 @@ def test_lines_fit_and_keep_their_numbers(width):
     assert all(width_of(line) <= width for line in summary_lines(comparison, "a", "b", width))
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_line_says_why_a_case_fails_too(width):
+    found = rows(compare([*BEFORE, case("a name", 1)], [*AFTER, case("a name", 0)]))
+    lines = [plain(row_line(row, width)) for row in found if row.case and row.case.change == "regressed"]
+    assert len(lines) == 2 and "why worse" in lines[0] and "why a name" in lines[1]
+    assert lines[0].index("why ") == lines[1].index("why "), "reasons stand below each other"
+    assert all(width_of(row_line(row, width)) <= width for row in found)
+    long = "a name that takes all the room that it can have, and more of it than there is"
+    (_, passed) = rows(compare([case(long, 1)], [case(long, 1)]))
+    assert len(plain(row_line(passed, width)).split("…")[0]) > width - 20, "where nothing fails names have it"
+
+
 def test_few_cases_prove_nothing():
     lines = [plain(line) for line in summary_lines(compare(BEFORE, AFTER), "first", "second", 100)]
     assert "first  60% of cases (23% to 88%)" in lines[0] and "second  60% of cases" in lines[1]

@@ -26,9 +26,12 @@ from tui_eval.tui.state.case.verdict_lines import GLYPHS as OUTCOME_GLYPHS
 from tui_eval.tui.state.lists.case_entry import reason_in_line
 from tui_eval.tui.state.lists.telling_apart import RowName, row_names
 from tui_eval.tui.state.runs.run_view import RunView
+from tui_eval.tui.state.text.fitting import cell_len
 from tui_eval.tui.state.text.formatting import cost, counted, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 
+_NAMED, _TOLD = 16, 10
+"""Cells that the names of a list have at least where its rows say why, and below which a reason says nothing."""
 _NO_ANSWER = ("cancelled", "skipped", None)
 
 
@@ -120,6 +123,8 @@ class CompareRow(NamedTuple):
     news: CompareNews | None = None
     once: bool = False
     """Whether every case of both runs has one attempt at most: the outcomes say all."""
+    widest: int = 0
+    """Cells that the longest name of these cases takes, where one of them says why it does not pass."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -159,7 +164,22 @@ def rows(
             CompareRow(change, case, 0, "", name, once=once)
             for name, case in zip(_names(cases, name_of), cases, strict=True)
         ]
-    return found
+    told = [row for row in found if row.case is not None]
+    if not any(reason_of(row.case) for row in told if row.case is not None):
+        return found
+    widest = max(_named(row.name) for row in told)
+    return [row._replace(widest=widest) if row.case is not None else row for row in found]
+
+
+def _named(name: RowName) -> int:
+    """Cells that a whole name takes in its row."""
+    return cell_len(name.name) + (cell_len(name.variant) + 3 if name.variant else 0)
+
+
+def reason_of(case: CaseChange) -> str:
+    """Why a case does not pass, as its row says it: in the second run, else in the first."""
+    bad = next((one for one in (case.after, case.before) if one and one.outcome != "passed"), None)
+    return reason_in_line(bad.cause, bad.message) if bad is not None else ""
 
 
 def _names(cases: Sequence[CaseChange], name_of: Callable[[str, str], str]) -> list[RowName]:
@@ -261,7 +281,9 @@ def row_line(row: CompareRow, width: int) -> Line:
         ),
         Span(f"{took:<7}" if width >= 90 and not other and not row.once else "", "muted"),
     )
-    room = max((width - width_of(right) - 6) if width < 100 else width * 2 // 5, 8)
+    free = width - width_of(right) - 6
+    reason = one_line(reason_of(case), 200) if row.widest else ""
+    room = max(min(max(row.widest, _NAMED), width * 2 // 5, free) if row.widest else free, 8)
     news: Line = (Span(f" {row.news.words}", row.news.style),) if row.news is not None else ()
     if case.edited:
         news = (Span(" · case edited" if width >= 70 else " · edited", "note"), *news)
@@ -271,10 +293,8 @@ def row_line(row: CompareRow, width: int) -> Line:
     name: Line = (Span(cut_name),)
     pad = Span(" " * max(room - width_of(name) - width_of(mark), 0))
     line: Line = (Span(f"   {glyph} ", style), *name, *mark, pad, Span(" "), *right)
-    bad = next((one for one in (after, before) if one and one.outcome != "passed"), None)
-    message = reason_in_line(bad.cause, bad.message) if bad is not None else ""
-    if message and width >= 100:
-        line = (*line, Span(f" {one_line(message, 200)}", "muted"))
+    if reason and free - room >= _TOLD:
+        line = (*line, Span(f" {reason}", "muted"))
     return fit(line, width)
 
 
