@@ -15,7 +15,7 @@ from tests.support.live_run import LiveRun, project
 from tui_eval.model import Problem, Suite
 from tui_eval.tui.screens.agent_question import AgentQuestion
 from tui_eval.tui.screens.dialogs import AskScreen
-from tui_eval.tui.screens.run_dialog import RunDialog
+from tui_eval.tui.screens.run_dialog import FIELDS, RunDialog
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.suites_screen import SuitesFacts, facts_line
 from tui_eval.tui.state.app_state import AppState, CasePointer
@@ -44,6 +44,16 @@ async def test_the_line_of_the_cursor_is_seen_in_every_theme(tmp_path, theme):
         cases = app.screen.query_one(CaseList)
         base = cases.rich_style.bgcolor
         assert difference(cases.style("cursor").bgcolor, base) >= 16, theme
+
+
+@pytest.mark.parametrize("height", [16, 20, 22, 24])
+async def test_the_run_dialog_is_whole_on_a_small_screen(tmp_path, height):
+    async with running_app(project(tmp_path), (60, height)) as (app, pilot):
+        await pilot.press("A")
+        await until(lambda: isinstance(app.screen, RunDialog) and "3 attempts" in screen_text(app), pilot)
+        text = screen_text(app)
+        assert "enter runs" in text and "Run the 3 shown" in text
+        assert all(hint in text for _, _, hint in FIELDS), "no hint is cut"
 
 
 @pytest.mark.real

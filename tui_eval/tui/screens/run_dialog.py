@@ -29,8 +29,8 @@ FIELDS: tuple[tuple[str, str, str], ...] = (
     ("threshold", "must pass", "all; or a share such as 0.8"),
     ("concurrency", "at once", "as configured"),
     ("max_cost", "cost limit", "none; USD"),
-    ("answers", "answers", "as configured; cache: those kept; ask: no cache"),
-    ("on", "on", "as configured; here, ray, or a cluster's address"),
+    ("answers", "answers", "as configured; cache: kept; ask: no cache"),
+    ("on", "on", "as configured; here, ray, or an address"),
     ("filter", "filter", "failed tag:y text"),
 )
 
@@ -69,7 +69,8 @@ class RunDialog(ModalScreen[RunChoice | None]):
     RunDialog.-short .keys { margin: 0; }
     RunDialog.-short .agents { text-wrap: nowrap; text-overflow: ellipsis; }
     """
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (24, "-tall")]
+    """With blanks between its parts it has 21 lines, and 23 where agents and estimate take two each."""
 
     def __init__(
         self,
