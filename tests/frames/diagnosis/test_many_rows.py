@@ -125,3 +125,16 @@ def test_many_rows_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPatch) 
         assert pair_same(one, e_rows, a_rows).equals(whole[name])
         assert pair_same(one, e_rows, None).equals(whole[name])
     assert whole["price"].not_().sum() == (_at % 7 == 3).sum()
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-13])
+def test_values_in_the_wrong_rows_are_the_same_values_all_of_them(noise: float) -> None:
+    shuffled = ORDERS.with_columns(c.price.shuffle(seed=5) * (1 + noise), c.city.shuffle(seed=6))
+    said = [(one.code, one.columns) for one in diagnose(ORDERS, shuffled).findings]
+    assert ("permuted", ("city", "price")) in said
+    first = pl.int_range(N) == 0
+    other = shuffled.with_columns(
+        pl.when(first).then(c.price + 0.5).otherwise(c.price).alias("price"),
+        pl.when(first).then(c.city + "s").otherwise(c.city).alias("city"),
+    )
+    assert "permuted" not in [one.code for one in diagnose(ORDERS, other).findings]

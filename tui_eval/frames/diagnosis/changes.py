@@ -53,11 +53,16 @@ def decimals_of(values: pl.Series) -> int:
     if not len(values):
         return 0
     size = float(values.abs().max() or 0.0)  # type: ignore[arg-type]
-    for digits in range(_MOST_DECIMALS):
-        scaled = values * 10.0**digits
-        if ((scaled - scaled.round(0)).abs() <= 1e-6 + 1e-15 * size * 10.0**digits).all():
-            return digits
-    return _MOST_DECIMALS
+    some = values.head(_LEAST)  # most have more decimals than few in the first rows already
+    first = next((digits for digits in range(_MOST_DECIMALS) if _whole(some, digits, size)), _MOST_DECIMALS)
+    return next(
+        (digits for digits in range(first, _MOST_DECIMALS) if _whole(values, digits, size)), _MOST_DECIMALS
+    )
+
+
+def _whole(values: pl.Series, digits: int, size: float) -> bool:
+    scaled = values * 10.0**digits
+    return bool(((scaled - scaled.round(0)).abs() <= 1e-6 + 1e-15 * size * 10.0**digits).all())
 
 
 def number(value: Any) -> float:

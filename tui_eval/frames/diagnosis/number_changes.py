@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -82,14 +82,14 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
         return
     both = pl.DataFrame(frame).filter(known)
     chance = _Chance(both.get_column("e"), both.get_column("a"))
-    yield from list(_rounding(frame, both, chance)) or _significant(frame, both)
+    yield from list(_rounding(frame, both, chance.e_digits)) or _significant(frame, both)
     yield from _factors(name, frame, both, chance)
     yield from _offset(frame, both, chance)
     yield from _multiples(frame, both, chance)
     zeros = series(frame, true((pl.col("a") == 0) & (pl.col("e") != 0)))
     if int(zeros.sum()) >= 3:
         yield ValueChange("value_as_zero", zeros)
-    yield from _not_rounded(frame, both)
+    yield from _not_rounded(frame, both, chance)
 
 
 def large_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
@@ -255,38 +255,40 @@ _WIDEST = 1e12
 """Wider than any step to which numbers are rounded."""
 
 
-def _rounding(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
+_ROUNDINGS = ("rounded", "truncated", "rounded_down", "rounded_up")
+
+
+def _rounding(
+    frame: dict[str, pl.Series], both: pl.DataFrame, decimals: int, codes: Sequence[str] = _ROUNDINGS
+) -> Iterator[ValueChange]:
+    """Numbers that are expected with so many decimals, and answered with fewer."""
     gap = both.select((pl.col("a") - pl.col("e")).abs().alias("g")).get_column("g")
     largest = number(gap.quantile(_ENOUGH, "higher") if len(gap) >= 10 else gap.max())
     if not 0 < largest < _WIDEST:
         return
-    for code, room in (
-        ("rounded", 2 * largest * (1 - 1e-6)),
-        ("truncated", largest),
-        ("rounded_down", largest),
-        ("rounded_up", largest),
-    ):
+    biggest = number(both.get_column("e").abs().max())
+    for code in codes:
+        room = 2 * largest * (1 - 1e-6) if code == "rounded" else largest
         digits = math.floor(-math.log10(room) + (1e-9 if code == "rounded" else 0.0))
         if not -9 <= digits <= 8:
             continue
+        finer = decimals - digits
+        if finer <= 0 or (digits < 0 and biggest < 10.0**-digits):
+            continue  # no digits were lost, or nothing comes near a single step
         mask = series(frame, _rounded(code, digits))
         rows = int(mask.sum())
         if digits < 0 and 2 * int((mask & (frame["a"] != 0).fill_null(False)).sum()) < rows:
             continue  # zeros: any step is wide enough for these
-        if digits < 0 and number(both.get_column("e").abs().max()) < 10.0**-digits:
-            continue  # nothing comes near a single step
-        finer = chance.e_digits - digits
         if rows >= _ENOUGH * len(both) and rows * finer >= (1 if digits >= 0 else 4):
             yield ValueChange(code, mask, {"digits": digits})
             return
 
 
-def _not_rounded(frame: dict[str, pl.Series], both: pl.DataFrame) -> Iterator[ValueChange]:
+def _not_rounded(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
     """Numbers with all their digits where rounded ones are expected."""
-    turned = both.select(e="a", a="e")
-    chance = _Chance(turned.get_column("e"), turned.get_column("a"))
-    for change in _rounding({"e": frame["a"], "a": frame["e"]}, turned, chance):
-        if change.code == "rounded" and change.parameters["digits"] >= 0:
+    turned = {"e": frame["a"], "a": frame["e"]}
+    for change in _rounding(turned, both.select(e="a", a="e"), chance.a_digits, ("rounded",)):
+        if change.parameters["digits"] >= 0:
             yield ValueChange("not_rounded", change.mask, change.parameters)
 
 
