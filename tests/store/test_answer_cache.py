@@ -328,6 +328,20 @@ def test_an_answer_that_somebody_changed_is_none(tmp_path: Path) -> None:
     assert cache.size()[0] == 0
 
 
+@pytest.mark.parametrize("at", [1e300, float("inf"), -1.0])
+def test_an_answer_of_a_time_that_cannot_be_is_none(tmp_path: Path, at: float) -> None:
+    """A bit of it had flipped: telling when it was answered ended the attempt, in each later run."""
+    cache = AnswerCache(tmp_path)
+    key = cache.key(b"a")
+    cache.put(key, b"one")
+    with sqlite3.connect(cache.path) as connection:
+        connection.execute("UPDATE answers SET at = ?", (at,))
+    connection.close()
+    assert cache.get([key]) == {}
+    cache.put(key, b"two")
+    assert cache.get([key])[key][1] == b"two"
+
+
 def test_a_file_that_may_only_be_read_is_read_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ _KEY = hashlib.sha256().digest_size
 _JUST_NOW = 60.0  # seconds in which a process has long made its file
 _BESIDE_IT = ("-journal", "-wal", "-shm")
 _ASIDE = f"{FILE}-aside"
+_NEVER = 253_402_300_800.0  # a time of the year 10,000: no answer was given then
 _FAR = 1 << 40  # an answer's number is never as large
 _ONE_BY_ONE = 100  # answers that are looked for behind a damaged one before steps become longer
 
@@ -139,6 +140,7 @@ class AnswerCache:
                 if (
                     row is not None
                     and isinstance(row[0], float)
+                    and 0 <= row[0] < _NEVER
                     and row[1:] == (self._seal(key, row[2]), row[2])
                 ):
                     found[key] = row[0], row[2]
