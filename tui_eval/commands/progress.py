@@ -22,6 +22,7 @@ from tui_eval.engine.plan import Job
 from tui_eval.guard.masker import Masker
 from tui_eval.guard.text import clip, storable, visible
 from tui_eval.model import Attempt
+from tui_eval.store.schema import scripted_words
 
 _TOGETHER = 0.05
 """Seconds within which lines are printed at once: one by one they cost a tenth of a fast run."""
@@ -50,11 +51,11 @@ class Progress:
         self.masker = Masker(())
         """Masks the secrets of what is printed: a case's name, or its id, may hold one."""
 
-    def start(self, total: int, agents: list[str], scripted: bool, run_id: str, part: str = "") -> None:
-        """Say what begins; `part` is the shard that it is."""
+    def start(self, total: int, agents: list[str], scripted: set[str], run_id: str, part: str = "") -> None:
+        """Say what begins; `scripted` are those of the agents that are, `part` is the shard that it is."""
         self.total = total
         if self.display == "plain":
-            note = " (scripted: no model is asked)" if scripted else ""
+            note = scripted_words(agents, scripted)
             kept = f", run {run_id}" if run_id else ""
             part = f", {part}" if part else ""
             warn(f"{total} attempt{'' if total == 1 else 's'} with {', '.join(agents)}{note}{part}{kept}")

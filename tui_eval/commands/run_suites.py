@@ -302,9 +302,9 @@ def _execute(
         progress.note(line)
     info = active.writer.info
     progress.masker = active.environment.masker
-    progress.start(
-        len(active.tickets), info.agents, info.scripted, info.id if keep else "", shard_words(info.provenance)
-    )
+    scripted = {job.agent for job in active.jobs if job.spec is not None and job.spec.type == "scripted"}
+    part = shard_words(info.provenance)
+    progress.start(len(active.tickets), info.agents, scripted, info.id if keep else "", part)
     progress.expect(active.jobs)
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)

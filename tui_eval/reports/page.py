@@ -20,7 +20,7 @@ from tui_eval.store import column_names
 from tui_eval.store.failure_modes import classified
 from tui_eval.store.missing_cases import unread_listed_of, unread_report
 from tui_eval.store.reader import RunReader
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import RunInfo, scripted_agents, scripted_words
 from tui_eval.store.shard_runs import commit_words, merged_words, shard_words, unfinished_in
 from tui_eval.store.summary import (
     CaseSummary,
@@ -189,7 +189,7 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
         ("Run", f"{info.id}, {info.state}, {when}{took}"),
         ("Part", shard_words(info.provenance)),
         ("Merged of", merged_words(info.provenance)),
-        ("Agents", ", ".join(info.agents) + (" (scripted)" if info.scripted else "")),
+        ("Agents", ", ".join(info.agents) + scripted_words(info.agents, scripted_agents(info))),
         ("Command", str(info.provenance.get("command") or "")),
         ("Commit", commit_words(info.provenance)),
         ("Adds to", info.linked_to or ""),

@@ -1,6 +1,7 @@
 """The tables of a run's `run.db`, and the plain rows that readers get from them."""
 
 import sqlite3
+from collections.abc import Container, Sequence
 from sys import float_info
 from typing import Annotated, Any, Literal
 
@@ -154,6 +155,22 @@ class RunInfo(msgspec.Struct, omit_defaults=True):
         """Seconds that it took, or has taken: a clock that stands while the run is paused."""
         end = self.finished_at or self.paused_at or now
         return max(0.0, end - self.started_at - self.paused_for)
+
+
+def scripted_words(agents: Sequence[str], scripted: Container[str]) -> str:
+    """Which of a run's agents are scripted, to stand behind their names: of one that asks a model too, those alone."""
+    named = [agent for agent in agents if agent in scripted]
+    if not named:
+        return ""
+    return " (scripted)" if len(named) == len(agents) else f" (scripted: {', '.join(named)})"
+
+
+def scripted_agents(info: RunInfo) -> Container[str]:
+    """Those of a run's agents that its record calls scripted; all where it only says that there is one."""
+    known = info.provenance.get("agents")
+    types = known if isinstance(known, dict) else {}
+    found = [name for name, one in types.items() if isinstance(one, dict) and one.get("type") == "scripted"]
+    return found or (info.agents if info.scripted else ())
 
 
 # -- Figures of a row as `guard.figures` has them; a row that holds another is looked at value by value.
