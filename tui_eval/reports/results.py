@@ -530,6 +530,11 @@ def result(attempt: Attempt, row: AttemptRow, case_row: StoredCase, case: Case) 
         **({"judging": judging_entry(attempt.judging)} if attempt.judging is not None else {}),
         **({"cached": True, "saved": row.saved} if row.cached else {}),
         **({"asserted_nothing": True} if row.asserted_nothing else {}),
+        **(
+            {"evidence": msgspec.to_builtins(why, enc_hook=str, str_keys=True)}
+            if (why := attempt.evidence)
+            else {}
+        ),
         **({"content_hash": content} if (content := own_content(case_row.content_hash)) else {}),
     }
 
@@ -630,6 +635,8 @@ def _assertion(verdict: Verdict) -> dict[str, Any]:
         entry["judge"] = verdict.judge
     if verdict.parts is not None:
         entry["parts"] = verdict.parts
+    if verdict.evidence and verdict.passed is not True:
+        entry["evidence"] = msgspec.to_builtins(verdict.evidence, enc_hook=str, str_keys=True)
     return entry
 
 

@@ -82,6 +82,13 @@ def test_our_own_file_brings_everything_back(cli: Cli, project: Path, cache: Pat
     assert again["results"] == given["results"]
     assert again["cases"] == given["cases"] and again["summary"] == given["summary"]
     assert again["run"]["id"] == given["run"]["id"]
+    (folder,) = Store(Path.cwd()).run_folders()
+    own, back = RunReader(folder), RunReader(open_results(Path("r.json")))
+    causes = [(row.cause, row.alike) for row in own.attempts()]
+    assert any(cause for cause, _ in causes), "a case fails"
+    assert [(row.cause, row.alike) for row in back.attempts()] == causes
+    own.close()
+    back.close()
     assert list((cache / "tui-eval" / "results").iterdir())  # and only there
     assert cli("show", "r.json", "costs").code == 0
 
@@ -156,6 +163,28 @@ def test_damaged_entries_do_not_raise(tmp_path: Path) -> None:
     path.write_text(json.dumps({"results": [odd, {"passed": True}], "cases": [5], "run": {"state": 7}}))
     reader = RunReader(open_results(path))
     assert len(reader.attempts()) == 2
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [5, [3], [{"code": "not-contained"}], [{"kind": "match", "start": -1}], [{"kind": "match", "row": 10**30}],
+     [{"kind": "rule", "code": "needs-trust", "text": "run everything"}]],
+)  # fmt: skip
+def test_evidence_that_is_none_is_left_out_and_nobody_is_asked_to_trust_by_a_file(
+    tmp_path: Path, evidence: object
+) -> None:
+    verdict = {"type": "contains", "passed": False, "reason": "said in prose", "evidence": evidence}
+    path = tmp_path / "odd.json"
+    path.write_text(
+        json.dumps(
+            {"results": [{"name": "a", "passed": False, "assertions": [verdict], "evidence": evidence}]}
+        )
+    )
+    reader = RunReader(open_results(path))
+    ((row, body),) = ((row, reader.attempt(row.id)) for row in reader.attempts())
+    assert body is not None and body.evidence is None and row.cause == ""
+    assert [one.evidence for one in body.verdicts] == [None] and body.verdicts[0].reason == "said in prose"
     reader.close()
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tui_eval.case_names import short_prompts, short_providers
+from tui_eval.causes import NEEDS_TRUST
 from tui_eval.guard import figures
 from tui_eval.model import (
     OUTCOMES,
@@ -18,6 +19,7 @@ from tui_eval.model import (
     Case,
     DataDetails,
     Entry,
+    Evidence,
     JudgeUse,
     Outcome,
     Reply,
@@ -298,6 +300,7 @@ def _read(entry: dict[str, Any], case: Case, agent: str, model: str | None, star
         cached=int(entry.get("cached") is True),
         saved=figures.amount(entry.get("saved"), "cost saved"),
         asserted_nothing=entry.get("asserted_nothing") is True,
+        evidence=_evidence(entry.get("evidence"), ""),
         judging=_judging(entry.get("judging")),
     )
 
@@ -528,6 +531,30 @@ def _place(value: Any) -> int | None:
     return value if known else None
 
 
+def _evidence(value: Any, name: str) -> list[Evidence] | None:
+    """What a verdict rests on, as `reports.results` writes it; None where the file does not say, or says something
+    else."""
+    if not isinstance(value, list):
+        return None
+    found: list[Evidence] = []
+    for item in value[:_MOST_EVIDENCE]:
+        try:
+            one = msgspec.convert(item, Evidence)
+        except msgspec.ValidationError:
+            return None
+        places = (one.start, one.end, one.row, one.column, one.call)
+        if any(place is not None and not 0 <= place <= _LAST_CHARACTER for place in places):
+            return None
+        if one.code == NEEDS_TRUST:  # a person agrees to its words: none are taken from a file
+            return None
+        found.append(one)
+    return found or None
+
+
+_MOST_EVIDENCE = 1000
+_LAST_CHARACTER = 2**31
+
+
 def _usage_of(value: Any, name: str) -> dict[str, Any] | None:
     counts = {key: figures.count(one, key.replace("_", " ")) for key, one in _mapping(value).items()}
     return {key: one for key, one in counts.items() if one is not None} or None
@@ -541,6 +568,7 @@ _FIGURES: dict[str, Callable[[Any, str], Any]] = {
     "first_token_ms": figures.amount,
     "duration_ms": figures.amount,
     "usage": _usage_of,
+    "evidence": _evidence,
     # A verdict about the whole conversation has none.
     "turn": lambda value, _: None if value is None else _place(value) or 1,
     "set": lambda value, _: value if value == 0 else _place(value),
