@@ -117,6 +117,27 @@ async def test_the_example_of_a_failure_is_called_by_who_was_asked(tmp_path, age
         assert ("titan" in screen_text(app)) == ("titan" in said)
 
 
+async def test_the_example_of_a_case_that_is_in_no_suite_here_is_called_as_in_lists(tmp_path):
+    """A test without a name was `vars-1f2e3d4c::openai:atlas::prompt1`, of a run whose suites are not here."""
+    case = Case(
+        "gone.yaml::vars-1f2e3d4c::openai:atlas::prompt1",
+        "Row #1",
+        "gone.yaml",
+        "promptfoo",
+        vars={"q": "the colour"},
+    )
+    folder = Store(tmp_path).create_folder("20260101-0000001")
+    writer = RunWriter(folder, RunInfo(folder.name, started_at=1_760_000_000.0, agents=["atlas"]))
+    (refs,) = writer.plan([PlannedCase(case, "atlas", None, 1, 1)])
+    writer.done(refs[0], Attempt(case.case_id, 1, "failed", agent="atlas"))
+    writer.state("finished", 1_760_000_060.0)
+    writer.close()
+    async with running_app(tmp_path, (120, 40)) as (app, pilot):
+        await to_runs(app, pilot)
+        await sees(app, pilot, "the colour")
+        assert "vars-1f2e3d4c" not in screen_text(app)
+
+
 async def test_enter_opens_the_run_and_escape_comes_back(tmp_path):
     root = project(tmp_path)
     write_runs(root, ["failed", "passed", "error"])

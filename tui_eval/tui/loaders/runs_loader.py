@@ -11,15 +11,17 @@ from typing import NamedTuple
 
 import msgspec
 
+from tui_eval.case_names import full_name
 from tui_eval.model import JUDGED, Case
 from tui_eval.store.column_names import in_columns
+from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.full_text import Progress, search
 from tui_eval.store.index import Index
 from tui_eval.store.linked import MOST_LISTED
 from tui_eval.store.reader import RunReader, may_be_unnamed
 from tui_eval.store.rescued import delete_run
 from tui_eval.store.run_folders import GUESTS, Store, StoreError, is_alive
-from tui_eval.store.schema import RunSummary
+from tui_eval.store.schema import RunSummary, StoredCase
 from tui_eval.store.shard_runs import is_looked_at
 from tui_eval.tui.loaders.compare_loader import pairs_of
 from tui_eval.tui.state.lists.case_entry import CaseRow
@@ -58,6 +60,7 @@ def load_facts(folder: Path) -> RunFacts:
         with closing(RunReader(folder)) as reader:
             # An answer that is judged again took its time and tokens once, where it was asked.
             rows = [row for row in reader.attempts() if row.state == "done" and not row.judges]
+            cases, assessment = reader.cases(), reader.assessment()
             return RunFacts(
                 reader.info(),
                 [row.duration_ms for row in rows if row.duration_ms is not None and row.outcome in JUDGED],
@@ -66,11 +69,23 @@ def load_facts(folder: Path) -> RunFacts:
                     for row in rows
                     if row.input_tokens is not None or row.output_tokens is not None
                 ],
-                reader.assessment(),
-                bool(pairs_of(reader.cases())),
+                assessment,
+                bool(pairs_of(cases)),
+                names=_names_of_examples(reader, assessment, cases),
             )
     except (StoreError, OSError) as error:
         return RunFacts(problem=str(error))
+
+
+def _names_of_examples(
+    reader: RunReader, assessment: Assessment, cases: Iterable[StoredCase]
+) -> dict[tuple[str, str], str]:
+    """What lists call the cases of the examples, with what tells them from others, by id and agent."""
+    wanted = {(one.case_id, one.agent) for mode in assessment.modes for one in mode.examples[:1]}
+    rows = [case for case in cases if (case.case_id, case.agent) in wanted]
+    if any(map(may_be_unnamed, rows)):
+        rows = reader.listed(rows)
+    return {(row.case_id, row.agent): full_name(row.name, row.variant) for row in rows}
 
 
 MOST_FOUND = 500

@@ -439,12 +439,15 @@ class RunsScreen(Place, inherit_bindings=False):
         mode, example = found
         state = self.services.state
         item = state.by_id.get(example.case_id)
-        name = state.called.get(example.case_id) or example.case_id.partition("::")[2]
+        names = facts.names if facts is not None else {}
+        recorded = names.get((example.case_id, example.agent), "")
+        name = recorded or state.called.get(example.case_id) or example.case_id.partition("::")[2]
         variant = item.variant(example.agent or None) if item is not None else ""
         if item is not None:
             name = full_name(item.name, variant)
         own = item.case.column_name if item is not None and item.case is not None else ""
-        if ", " in one.run.agents and not (own and variant.startswith(own)):
+        said = own and variant.startswith(own) if item is not None else example.agent in recorded
+        if ", " in one.run.agents and not said:
             name = f"{name} {example.agent}".rstrip()
         pointer = CasePointer(example.case_id, run_id=one.run.id, attempt_ref=example.attempt_ref)
         head = [("bad", plain(mode_line(mode, 200)).strip()), ("title", one_line(name))]

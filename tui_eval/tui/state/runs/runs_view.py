@@ -36,6 +36,8 @@ class RunFacts(msgspec.Struct):
     assessment: Assessment | None = None
     agents_meet: bool = False
     problem: str = ""
+    names: dict[tuple[str, str], str] = {}
+    """What lists call the cases of its examples, by id and agent: they may be in no suite that was read."""
 
 
 class DetailRow(NamedTuple):
