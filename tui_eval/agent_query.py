@@ -150,7 +150,7 @@ def _results(transcript: list[Entry]) -> dict[str, str]:
         for entry in transcript
         if entry.kind == "tool_call" and entry.call_id and (sql := _sql_of(entry.arguments)) is not None
     }
-    from tui_eval.frames.sql_worker import bare_statement
+    from tui_eval.frames.query_words import bare_statement
 
     found: dict[str, str] = {}
     for entry in transcript:

@@ -14,8 +14,8 @@ import pytest
 
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.compare import compare
+from tui_eval.frames.query_words import bare_statement
 from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows, schema_text
-from tui_eval.frames.sql_worker import bare_statement
 
 EVERY_TYPE = """
 SELECT 1::HUGEINT h, 1.5::DECIMAL(38, 3) d, INTERVAL 3 DAYS i, TIME '10:30' t, [1, 2] l, {'a': 1} s,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tui_eval.frames.databases import SqlError, one_line
-from tui_eval.frames.sql_worker import bare_statement
+from tui_eval.frames.query_words import bare_statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""What the text of a query alone says of its rows: whether it limits, orders or joins them, and whether they change by
-themselves. Nothing is run."""
+"""What the text of a query alone tells: whether it limits, orders or joins its rows, whether they change by themselves,
+and where its statement ends. Nothing is run."""
 
 from __future__ import annotations
 
@@ -48,6 +48,12 @@ _SECOND = re.compile(
     re.IGNORECASE,
 )
 """The time of day; among the columns, for what is filtered by it is mostly the same for a while."""
+_STATEMENT_PART = re.compile(
+    r"""(?P<nothing>\s+|--[^\n\r]*)|(?P<comment>/\*)|(?P<end>;)
+    |[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$|[^\W\d][\w$]*|\w+|.""",
+    re.DOTALL | re.VERBOSE,
+)
+_COMMENT_PART = re.compile(r"/\*|\*/")
 
 
 def without_texts(sql: str) -> str:
@@ -223,3 +229,40 @@ def place_of(value: exp.Expr, query: exp.Query, columns: list[str]) -> int | Non
     if isinstance(query, exp.Select) and len(query.selects) == len(columns):
         return next((at for at, one in enumerate(query.selects) if one.unalias() == value), None)
     return None
+
+
+def bare_statement(sql: str, *, keep_open: bool = False) -> str:
+    """A statement without the semicolons, blanks and comments after its last word: it can stand in brackets then.
+    Several statements stay several. `keep_open`: a comment without an end stays too, which its database is to refuse
+    (SQLite takes it)."""
+    at = end = 0
+    ended = False
+    while found := _STATEMENT_PART.match(sql, at):
+        at = found.end()
+        if found["comment"]:
+            after = _after_comment(sql, at)
+            if after is None and keep_open:
+                return sql.strip()
+            at = _after_flat_comment(sql, at) if after is None else after
+        elif found["end"]:
+            ended = True
+        elif not found["nothing"]:
+            if ended:
+                return sql.strip()
+            end = at
+    return sql[:end].strip()
+
+
+def _after_comment(sql: str, at: int) -> int | None:
+    """Where a comment ends whose beginning ends at `at`; there may be comments within it. None: nowhere."""
+    depth = 1
+    while depth and (found := _COMMENT_PART.search(sql, at)):
+        depth += 1 if found[0] == "/*" else -1
+        at = found.end()
+    return None if depth else at
+
+
+def _after_flat_comment(sql: str, at: int) -> int:
+    """The same where there are none within it, as in SQLite, and the text's end ends it."""
+    end = sql.find("*/", at)
+    return len(sql) if end < 0 else end + 2

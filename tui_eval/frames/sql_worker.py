@@ -12,7 +12,6 @@ import io
 import json
 import os
 import queue
-import re
 import resource
 import struct
 import sys
@@ -40,7 +39,7 @@ from tui_eval.frames.databases import (
     quoted,
     result_column,
 )
-from tui_eval.frames.query_words import orders_rows, place_of, read_query
+from tui_eval.frames.query_words import bare_statement, orders_rows, place_of, read_query
 
 if TYPE_CHECKING:
     import duckdb
@@ -446,51 +445,6 @@ def only_a_select(sql: str) -> str:
     if kind != duckdb.StatementType.SELECT:
         raise SqlError(f"only SELECT is allowed, not {str(kind).rsplit('.', 1)[-1]}")
     return bare_statement(statements[0].query)
-
-
-_SQL_PART = re.compile(
-    r"""(?P<nothing>\s+|--[^\n\r]*)|(?P<comment>/\*)|(?P<end>;)
-    |[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$|[^\W\d][\w$]*|\w+|.""",
-    re.DOTALL | re.VERBOSE,
-)
-_COMMENT_PART = re.compile(r"/\*|\*/")
-
-
-def bare_statement(sql: str, *, keep_open: bool = False) -> str:
-    """A statement without the semicolons, blanks and comments after its last word: it can stand in brackets then.
-    Several statements stay several. `keep_open`: a comment without an end stays too, which its database is to refuse
-    (SQLite takes it)."""
-    at = end = 0
-    ended = False
-    while found := _SQL_PART.match(sql, at):
-        at = found.end()
-        if found["comment"]:
-            after = _after_comment(sql, at)
-            if after is None and keep_open:
-                return sql.strip()
-            at = _after_flat_comment(sql, at) if after is None else after
-        elif found["end"]:
-            ended = True
-        elif not found["nothing"]:
-            if ended:
-                return sql.strip()
-            end = at
-    return sql[:end].strip()
-
-
-def _after_comment(sql: str, at: int) -> int | None:
-    """Where a comment ends whose beginning ends at `at`; there may be comments within it. None: nowhere."""
-    depth = 1
-    while depth and (found := _COMMENT_PART.search(sql, at)):
-        depth += 1 if found[0] == "/*" else -1
-        at = found.end()
-    return None if depth else at
-
-
-def _after_flat_comment(sql: str, at: int) -> int:
-    """The same where there are none within it, as in SQLite, and the text's end ends it."""
-    end = sql.find("*/", at)
-    return len(sql) if end < 0 else end + 2
 
 
 class _Watch:

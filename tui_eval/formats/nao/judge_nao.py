@@ -338,7 +338,7 @@ async def _columns_found(evidence: JudgeInput, sql: str) -> list[str]:
     begun."""
     if evidence.services.run_sql is None:
         return []
-    from tui_eval.frames.sql_worker import bare_statement
+    from tui_eval.frames.query_words import bare_statement
 
     try:
         found = await evidence.services.run_sql(
