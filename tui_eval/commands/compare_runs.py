@@ -47,7 +47,7 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
     changed, worst first.
 
     Raises:
-        CommandError: a run cannot be read, both are one and only one was named, or the agents are not two of the run's.
+        CommandError: a run cannot be read, both are one that was named `last`, or the agents are not two of the run's.
     """
     if agents:
         folders = _folders(before, None)
@@ -55,10 +55,14 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
         sides = (folders, folders)
     else:
         sides = (_folders(before, after or "last"), _folders(after or "last", before))
-        if after is None and sides[0] == sides[1]:
+        if sides[0] == sides[1] and "last" in (before, after or "last"):
+            why = (
+                f"the second run is last where none is named, and {before} is that itself"
+                if after is None
+                else f"{before} and {after} are the same run"
+            )
             raise CommandError(
-                f"the second run is last where none is named, and {before} is that itself ({sides[0][0].name}): name another "
-                "(tui-eval runs), or two agents of it (--agent A --agent B)"
+                f"{why} ({sides[0][0].name}): name another (tui-eval runs), or two agents of it (--agent A --agent B)"
             )
         halves = (_load(sides[0]), _load(sides[1]))
     if not as_json:
