@@ -26,6 +26,7 @@ from tui_eval.commands.options import (
     FormatName,
     again_options,
     config_option,
+    named_elsewhere,
     output_option,
     pairs,
     place_option,
@@ -63,7 +64,13 @@ _MAY_BE_EMPTY = frozenset({"topic", "description", "prompt_prefix", "prompt_suff
 class _Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """A name that is empty is a variable that is not set (`--judge "$JUDGE"`), and not the option left out."""
-        left = super().parse_args(ctx, args)
+        try:
+            left = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            here = named_elsewhere(error.option_name) if self.name == "run" else None
+            if here is None:
+                raise
+            raise click.UsageError(f"there is no {error.option_name}: here it is {here}", ctx) from None
         for param in self.params:
             given = ctx.params.get(param.name or "")
             values = given if isinstance(given, (tuple, list)) else (given,)

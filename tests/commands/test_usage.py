@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import Cli
+from tui_eval import cli as command_line
 from tui_eval.commands import listing
+from tui_eval.commands.options import NAMED_ELSEWHERE
 from tui_eval.commands.run_suites import read_env_files
 
 
@@ -295,3 +297,33 @@ def test_a_line_of_an_env_file_that_gives_no_variable_is_said_without_its_text(
     assert (os.environ["OF_A_FILE"], os.environ["AFTER_IT"]) == ("1", "2")
     said = capsys.readouterr().err
     assert "ci.env:2: no NAME=value: the line is passed over" in said and "9x7" not in said
+
+
+@pytest.mark.parametrize(
+    ("typed", "here"),
+    [("--collect-only", "tui-eval list"), ("-x", "--fail-fast"), ("--lf", "--failed"),
+     ("--maxfail=1", "--fail-fast"), ("--junitxml=x.xml", "-o FILE.junit.xml"), ("--epochs", "--attempts N")],
+)  # fmt: skip
+def test_an_option_that_other_tools_have_is_told_by_its_name_here(
+    cli: Cli, project: Path, typed: str, here: str
+) -> None:
+    """`--collect-only` was asked whether `--trust-only` was meant."""
+    told = cli("run", ".", typed)
+    assert told.code == 4 and f"here it is {here}" in told.err.replace("`", ""), told.err
+    assert "--trust-only" not in told.err
+
+
+def test_every_name_of_run_that_a_foreign_option_leads_to_is_one() -> None:
+    known = {name for param in command_line.cli.commands["run"].params for name in param.opts}
+    for names, here in NAMED_ELSEWHERE.items():
+        assert not known & set(names), names
+        assert all(word in known for word in here.replace(",", "").split() if word.startswith("-")), here
+
+
+def test_show_of_no_case_lists_the_cases_as_all_lists_call_them(cli: Cli, project: Path) -> None:
+    """A row was called `Row #1`, as it is recorded."""
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['{{x}}']\nproviders: [echo]\ntests: [{vars: {x: one}}, {vars: {x: two}}]\n"
+    )
+    assert cli("run", "promptfooconfig.yaml").code == 0
+    assert "it has: one, two" in cli("show", "last", "three").err

@@ -33,6 +33,30 @@ _N_MEANS = (
     "--repeat N), in promptfoo the first N tests (here --filter-first-n N); give the one you mean"
 )
 
+NAMED_ELSEWHERE = {
+    ("--collect-only", "--co", "--dry-run"): "`tui-eval list`, which says what would run",
+    ("-x", "--exitfirst", "--maxfail", "--fail-on-error"): "--fail-fast",
+    ("--lf", "--last-failed"): "--failed",
+    ("--junitxml", "--junit-xml"): "-o FILE.junit.xml",
+    ("-q", "--quiet", "--no-table", "--no-progress-bar"): "--display none",
+    ("-v", "--verbose", "--table"): "`tui-eval show RUN CASE`, which prints all that was said",
+    ("-w", "--watch"): "a key of the app (W in a case)",
+    ("--no-write",): "--no-store",
+    ("--limit",): "--filter-first-n N",
+    ("--epochs",): "--attempts N",
+    ("--max-connections", "--max-samples", "--max-tasks"): "-j N",
+    ("-r", "--provider", "--providers"): "--agent AGENT",
+    ("--json",): "--display json, or -o FILE.json",
+}
+"""What `run` has instead of options that pytest, promptfoo and Inspect have: the nearest name by its letters may be
+one that does something else (`--collect-only`: `--trust-only`)."""
+
+
+def named_elsewhere(option: str) -> str | None:
+    """What `run` has instead of an option that other tools have; None where it is none of them."""
+    return next((here for names, here in NAMED_ELSEWHERE.items() if option in names), None)
+
+
 Decorator = Callable[[Any], Any]
 
 

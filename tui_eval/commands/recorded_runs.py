@@ -85,8 +85,9 @@ def show(reference: str, case_name: str | None, *, gap: bool = True) -> int:
             table = console_table.RunTable.of(with_reader)
             meant = [(case, name) for case in cases if (name := table.name(case)) == case_name]
         if not meant:
-            some = ", ".join(dict.fromkeys(case.name for case in cases[:8]))
-            raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}")
+            some = ", ".join(dict.fromkeys(case.name for case in listed[:8]))
+            more = f" and {len(cases) - 8} more" if len(cases) > 8 else ""
+            raise CommandError(f"run {reference} has no case {case_name!r}; it has: {some}{more}")
         compat = compat_of(with_reader.info())
         for case, name in meant:
             usual = _usual_tokens(case)
