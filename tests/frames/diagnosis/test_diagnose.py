@@ -81,6 +81,7 @@ FOUND: dict[str, tuple[pl.DataFrame, str, str]] = {
     "rounded to tens": (SHOP.with_columns((c.price / 10).round(0) * 10), "rounded", "price rounded to the nearest 10"),
     "truncated": (SHOP.with_columns(c.price.floor()), "truncated", "price cut off, not rounded, to whole numbers"),
     "rounded up": (SHOP.with_columns(c.price.ceil()), "rounded_up", "price rounded up to whole numbers"),
+    "complement": (SHOP.with_columns(share=1 - c.share), "complement", "share 1 minus the expected value in "),
     "percent": (SHOP.with_columns(c.share * 100), "percent", "share ×100 in 60 of 60 rows that differ: percent where"),
     "unit of time": (SHOP.with_columns(c.waiting_time * 1000), "time_unit", "a thousand times smaller"),
     "minutes": (SHOP.with_columns(c.waiting_time / 60), "time_unit", "minutes where seconds are expected"),
@@ -393,6 +394,7 @@ PHRASES = {
     "lost_digits": "read as a float, digits beyond 2^53 are lost",
     "time_text": "the same times written otherwise …: text is compared as it is",
     "factor": "amount ×100",
+    "complement": "100 minus the expected value …: the share of the rest",
     "percent": "percent where a share is expected",
     "time_unit": "hours where days are expected",
     "multiplied": "×2 …: the same rows counted several times",
@@ -460,7 +462,7 @@ VALUES = {
     "factor": 100.0, "unit": "hours where days are expected", "least": 2, "most": 2, "offset": -2.5, "digits": 0,
     "text": "N/A", "length": 9, "days": 1, "months": 1, "hours": [2.0], "seconds": 7.0, "with": "cost", "holds": "cost",
     "name": "net", "names": ("total",), "step": -1, "where": "status = 'returned'", "wrong": 0, "of": 99, "exact": True,
-    "descending": True, "given": "a text", "wanted": "a boolean", "alike": False, "rows": 10, "first": True, "finer": True, "by": ("at",), "grouped": (), "format": "MM/DD/YYYY", "last": True, "later": True, "day": "2024-01-20",
+    "descending": True, "given": "a text", "wanted": "a boolean", "alike": False, "rows": 10, "first": True, "finer": True, "by": ("at",), "grouped": (), "format": "MM/DD/YYYY", "last": True, "later": True, "day": "2024-01-20", "whole": 100,
 }  # fmt: skip
 ODD: dict[str, dict[str, Any]] = {
     "rounded": {"digits": 1},
@@ -1512,3 +1514,52 @@ def test_no_filter_is_told_of_rows_of_which_none_is_right(seed: int) -> None:
     ]
     lines = diagnose(expected, given).lines
     assert not any("filter" in line for line in lines), lines
+
+
+def _said(
+    expected: Sequence[float | Decimal], actual: Sequence[float | Decimal], name: str = "pct"
+) -> list[str]:
+    sides = ([{"id": at, name: value} for at, value in enumerate(side)] for side in (expected, actual))
+    return diagnose(*sides, key=("id",)).lines
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "whole"),
+    [
+        ([87.5], [12.5], 100),
+        ([0.25, 0.4, 0.9], [0.75, 0.6, 0.1], 1),
+        ([33.335, 12.5, 70.2], [66.67, 87.5, 29.8], 100),
+    ],
+)
+def test_the_share_of_the_rest_is_called_so(
+    expected: Sequence[float], actual: Sequence[float], whole: int
+) -> None:
+    line = f"pct {whole} minus the expected value in {len(expected)} of {len(expected)} row"
+    assert _said(expected, actual)[0].startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ([40], [60]),
+        ([0, 1, 1, 0], [1, 0, 0, 1]),
+        ([87.5, 60, 30], [12.5, 41, 60]),
+        ([120.5, -30], [-20.5, 130]),
+    ],
+)
+def test_what_adds_up_by_chance_is_no_share_of_the_rest(
+    expected: Sequence[float], actual: Sequence[float]
+) -> None:
+    assert "minus" not in " ".join(_said(expected, actual))
+
+
+def test_a_seventh_is_a_unit_of_time_only_where_the_name_says_so() -> None:
+    assert _said([843.5], [120.5], "sales") == []
+    assert "days where weeks" in _said([2.0, 3.0, 5.0], [14.0, 21.0, 35.0], "weeks")[0]
+
+
+def test_a_factor_near_one_is_not_written_as_one_and_noise_is_no_factor() -> None:
+    exact = [Decimal("5.37"), Decimal("17.11"), Decimal("90.40")]
+    assert _said(exact, [one * Decimal("1.000001") for one in exact])[0].startswith("pct ×1.000001 in 3")
+    isbn = [9780000000000 + at * 11 for at in range(30)]
+    assert _said(isbn, [9780000194560] * 30)[0].startswith("pct one value for all rows")

@@ -85,14 +85,15 @@ def figure(number: float) -> str:
     """A factor or an offset as short as it can be written."""
     if number == int(number) and abs(number) < 1e15:
         return f"{int(number):,}"
-    return shortest_text(float(f"{number:.6g}"))
+    short = float(f"{number:.6g}")
+    return shortest_text(short if abs(short) != 1 else float(f"{number:.9g}"))
 
 
 def times(factor: float) -> str:
     """A factor as people write it: `×100`, `÷1,000`."""
     if 0 < abs(factor) < 1:
         inverse = 1 / factor
-        if abs(inverse - round(inverse)) < 1e-9 * abs(inverse):
+        if abs(inverse - round(inverse)) < 1e-6 * abs(inverse) and abs(inverse) > 1.5:
             return f"÷{figure(round(inverse))}"
         short = round(inverse, 2)  # a tax that is left out
         if abs(inverse - short) < 1e-5 * abs(inverse) and len(shortest_text(float(f"{factor:.6g}"))) > 6:
@@ -318,6 +319,9 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
         lambda f: (
             f"{figure(abs(f.parameters['offset']))} too {'high' if f.parameters['offset'] > 0 else 'low'}"
         )
+    ),
+    "complement": lambda f: (
+        f"{names_of(f.columns)} {f.parameters['whole']} minus the expected value {rows_of(f)}: the share of the rest"
     ),
     "sign": _plain("with the other sign"),
     "opposite": _plain("the opposite"),

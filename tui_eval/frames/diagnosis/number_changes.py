@@ -67,6 +67,8 @@ _NOT_OF_TIME = re.compile(
 """Names of money and counts: a factor of 60 is no minute there."""
 _NICE = {*_POWERS, *(float(unit) for unit in _TIME_UNITS), *(1.0 / unit for unit in _TIME_UNITS), -1.0}
 _ENOUGH = 0.9
+_TELLS = 1e-7
+"""A factor nearer to 1 cannot be told from rows that are off by anything."""
 _COUNTABLE = 4e14
 """Steps up to which a float tells a whole number of them from a part."""
 _ULPS = 4.5e-16
@@ -83,6 +85,7 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
     both = pl.DataFrame(frame).filter(known)
     chance = _Chance(both.get_column("e"), both.get_column("a"))
     yield from list(_rounding(frame, both, chance.e_digits)) or _significant(frame, both)
+    yield from _complement(frame, chance)
     yield from _factors(name, frame, both, chance)
     yield from _offset(frame, both, chance)
     yield from _multiples(frame, both, chance)
@@ -161,14 +164,14 @@ def _factors(
             tried += [(_snapped(sign * middle, 0.01), tolerance), (sign * middle, tolerance)]
         tried += _rounded_powers(both, chance)
     for factor, tolerance in tried:
-        if factor in (0.0, 1.0) or not math.isfinite(factor):
+        if factor == 0.0 or not math.isfinite(factor) or abs(factor - 1) < _TELLS:
             continue
         mask = series(frame, _near(factor, tolerance) & (pl.col("e") != 0))
         rows = int(mask.sum())
         exactly = int(series(frame, _near(factor) & (pl.col("e") != 0)).sum())
         if tolerance > 10.0**-chance.a_digits and 4 * exactly >= rows:
             continue  # expected values that had been rounded would not be met so often: the others are no such
-        nice = factor in _NICE
+        nice = factor in _NICE and (round(factor if factor > 1 else 1 / factor) != 7 or _timed(name, 7))
         row = chance.per_row(tolerance, fitted=tolerance > 0 and not nice)
         if nice:
             if factor != -1.0 and rows * row < 2.0:
@@ -224,9 +227,8 @@ def _factor(
             yield ValueChange("percent", mask, {"factor": factor})
             return
     size = factor if factor > 1 else 1 / factor
-    unit = _TIME_UNITS.get(round(size)) if abs(size - round(size)) < 1e-6 * abs(size) else None
-    timed = bool(_OF_TIME.search(name)) or not (unit is None or unit[1] or _NOT_OF_TIME.search(name))
-    words = _unit_words(name, round(size), factor > 1) if unit is not None and nice and timed else ""
+    whole = abs(size - round(size)) < 1e-6 * abs(size) and round(size) in _TIME_UNITS
+    words = _unit_words(name, round(size), factor > 1) if whole and nice and _timed(name, round(size)) else ""
     if words:
         yield ValueChange("time_unit", mask, {"factor": factor, "unit": words})
     elif factor in (2.0, 3.0, 4.0, 5.0, 6.0):
@@ -235,7 +237,26 @@ def _factor(
         yield ValueChange("factor", mask, {"factor": factor}, sure=nice)
 
 
+def _timed(name: str, unit: int) -> bool:
+    """Whether such a factor is one unit of time for another, by the column's name."""
+    return bool(_OF_TIME.search(name)) or not (_TIME_UNITS[unit][1] or _NOT_OF_TIME.search(name))
+
+
+def _complement(frame: dict[str, pl.Series], chance: _Chance) -> Iterator[ValueChange]:
+    """The share of all others, in percent or as a part of 1."""
+    room = 10.0 ** -min(chance.a_digits, chance.e_digits)  # of both, each rounded
+    tolerance = 1.01 * room if room < 1 else 0.0
+    for whole in (100.0, 1.0):
+        inside = pl.col("e").is_between(0, whole) & pl.col("a").is_between(0, whole)
+        mask = series(frame, true(inside & ((pl.col("e") + pl.col("a") - whole).abs() <= tolerance + 1e-9)))
+        if int(mask.sum()) * chance.per_row(tolerance) >= 2.5:
+            yield ValueChange("complement", mask, {"whole": int(whole)}, sure=False)
+            return
+
+
 def _offset(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
+    if not chance.a_range and chance.distinct > 1:
+        return  # one value is above several by no amount, however large they are beside it
     digits = min(max(chance.a_digits, chance.e_digits), 9)
     gaps = both.select((pl.col("a") - pl.col("e")).round(digits).alias("g")).get_column("g")
     offset = float(gaps.value_counts(sort=True).row(0)[0])
