@@ -123,7 +123,12 @@ def inline(code: str) -> str:
     """The name of code that a suite holds: its first words, its length and a fingerprint of all of it."""
     words = " ".join(code.split())
     shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
-    return f"{shown} [{len(code)} characters, {_digest(code)}]"
+    return f"{shown} {marked(code)}"
+
+
+def marked(text: str) -> str:
+    """The length and fingerprint of a text, which stand for it at the end of a name."""
+    return f"[{len(text)} characters, {_digest(text)}]"
 
 
 def _digest(text: str) -> str:

@@ -160,6 +160,26 @@ def test_the_environments_keys_need_trust() -> None:
         create(AgentSpec("it", "litellm", {}, model="bedrock/x"), services(trusted=False))
 
 
+def test_trust_in_litellm_is_for_the_hosts_that_its_keys_go_to() -> None:
+    """Who had agreed to a model let it send the environment's keys wherever its address was changed to."""
+
+    def wanted(**options: Any) -> str:
+        with pytest.raises(NeedsTrust) as needs:
+            create(AgentSpec("it", "litellm", options, model="openai/x"), services(trusted=False))
+        return needs.value.what
+
+    plain = wanted(parameters={"temperature": 0, "max_tokens": 9})
+    assert plain == wanted() == "let LiteLLM read the environment's keys for openai/x"
+    assert wanted(base_url="https://a.example/v1") == f"{plain}, which go to a.example"
+    fallen = wanted(parameters={"fallbacks": [{"model": "openai/y", "api_base": "http://b.example:8/v1"}]})
+    assert fallen.startswith(f"{plain}, with fallbacks, b.example [")
+    other = wanted(parameters={"fallbacks": [{"model": "openai/y", "api_base": "http://b.example:9/v1"}]})
+    assert fallen != other
+    secret = wanted(parameters={"api_base": "http://c.example", "aws_secret_access_key": "hunter2hunter2"})
+    assert "c.example" in secret and "hunter2" not in secret
+    assert "with x, 1 [" in wanted(parameters={"x": "\ud800", 1: 2})
+
+
 async def test_it_asks_no_foreign_host_and_what_it_blocks_is_its_own(made) -> None:
     """Where a server counts nothing, LiteLLM fetches a tokenizer for some models, and blocks its loop with that."""
     threads: list[int] = []

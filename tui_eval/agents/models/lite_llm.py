@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -17,17 +18,50 @@ from tui_eval.agents.entry_options import Options
 from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.promptfoo import promptfoo_outputs
+from tui_eval.config.config_values import destination, host_of
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, ToolCall, UsageReport
 from tui_eval.extras import adding
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import Share
 from tui_eval.guard.once import Once
+from tui_eval.guard.trust import marked
 from tui_eval.model import Entry, Reply, Usage
 
 T = TypeVar("T")
 _NOBODYS = (Usage(0, 0), Usage(0, 0, 0))
 """Counts where nobody counted."""
+
+
+_OF_THE_ANSWER = frozenset(
+    {
+        "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "stop", "stream",
+        "frequency_penalty", "presence_penalty", "reasoning_effort", "response_format", "tools", "tool_choice",
+        "logprobs", "top_logprobs", "num_retries", "timeout", "verbosity", "user",
+    }
+)  # fmt: skip
+"""Parameters that say how is answered, not where the keys go to or which are read."""
+
+
+def _wanted(model: str | None, base_url: str | None, parameters: Mapping[str, Any]) -> str:
+    """What LiteLLM needs trust for: it takes keys from the environment by itself, and sends them where the address
+    and such parameters as `api_base`, `fallbacks` and `aws_bedrock_runtime_endpoint` say. Their values may be
+    secrets: of these the name has the hosts and a fingerprint."""
+    where = f", which go to {destination(base_url)}" if base_url else ""
+    others = {str(name): value for name, value in parameters.items() if name not in _OF_THE_ANSWER}
+    if others:
+        hosts = dict.fromkeys(filter(None, map(host_of, _texts(others))))
+        named = ", ".join([*others, *hosts])
+        where += f", with {named} {marked(json.dumps(others, default=str))}"
+    return f"let LiteLLM read the environment's keys for {model}{where}"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
 
 
 class _LoopOfItsOwn:
@@ -66,11 +100,12 @@ class LiteLLMAgent(Agent):
             {"base_url", "api_key", "headers", "parameters", "promptfoo", "promptfoo_price", "model"}
         )
         options = Options(spec, services, known)
-        services.trust.require(f"let LiteLLM read the environment's keys for {spec.model}")
         self.parameters = options.mapping("parameters")
+        base_url = options.text("base_url")
+        services.trust.require(_wanted(spec.model, base_url, self.parameters))
         self.own_price = prices.own_price(options.mapping("promptfoo_price"))
         self.stream = self.parameters.pop("stream", True) is not False
-        for name, value in (("api_base", options.text("base_url")), ("api_key", options.text("api_key"))):
+        for name, value in (("api_base", base_url), ("api_key", options.text("api_key"))):
             if value:
                 self.parameters[name] = value
         if headers := options.headers():
