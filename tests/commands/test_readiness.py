@@ -346,3 +346,47 @@ def test_a_configured_agent_of_ollamas_answers(cli: Cli, project: Path) -> None:
         )
         ran = cli("run", "suite.yaml", "-s", "greets")
         assert ran.code == 1 and "parameters: Ollama has no option 'nm_ctx'" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def other(m): return 1\n", True),
+        ("if True:\n    def answer(m): return 1\n", False),
+        ("from lib import answer\n", False),
+        ("import lib as answer\n", False),
+        ("from lib import *\n", False),
+        ("answer = lambda m: m\n", False),
+        ("globals()['answer'] = print\n", False),
+        ("def __getattr__(name): return print\n", False),
+        ("def other(m: return 1\n", False),
+    ],
+)
+def test_a_function_that_a_python_file_has_not_is_said_before_it_runs(
+    cli: Cli, project: Path, text: str, said: bool
+) -> None:
+    """Only the run said `bot.py has no function 'answer'`; the file is read, never imported."""
+    (project / "bot.py").write_text(f"open('imported', 'w')\n{text}")
+    told = "bot.py has no function"
+    for entry, key in (
+        ("{type: python, function: 'bot.py:answer'}", "function"),
+        ("{type: openai, model: m, base_url: 'http://127.0.0.1:9', tools: [{type: python, function: 'bot.py:answer'}]}",
+         "tools.0.function"),
+    ):  # fmt: skip
+        (project / "tui_eval.yaml").write_text(f"agents:\n  helper: {entry}\n")
+        found = cli("check", "suite.yaml")
+        assert (f"agents.helper.{key}: {told} 'answer'" in found.out) == said, found
+        assert not said or (found.code == 4 and "mend its name; suite.yaml:3 needs it" in found.out)
+    assert not (project / "imported").exists()
+
+
+def test_a_python_file_outside_the_project_is_not_read_without_trust(
+    cli: Cli, project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("elsewhere") / "bot.py"
+    file.write_text("def secret(m): return 1\n")
+    (project / "tui_eval.yaml").write_text(
+        f"agents:\n  helper: {{type: python, function: '{file}:answer'}}\n"
+    )
+    assert "secret" not in cli("check", "suite.yaml").out
+    assert "bot.py has no function 'answer' (there is: secret)" in cli("check", "--trust", "suite.yaml").out

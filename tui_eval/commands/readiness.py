@@ -17,7 +17,7 @@ from tui_eval.engine.plan import Job, plan
 from tui_eval.engine.replayed import run_of
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of
-from tui_eval.guard.paths import no_file
+from tui_eval.guard.paths import no_file, read_file
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Assertion, Case, Problem, Suite
@@ -26,6 +26,8 @@ from tui_eval.store.run_folders import Store, StoreError
 _FILES = {"scripted": "script", "python": "function", "javascript": "file", "ruby": "file"}
 """The option of an agent that names its file."""
 _LOADING_SECONDS = 10.0
+_PYTHON_BYTES = 1 << 20
+"""Of a larger Python file it is not looked whether it has a function."""
 _MADE_HERE = frozenset({"openai", "anthropic", "ollama", "http", "python", "command", "echo", "scripted"})
 """Types of agents that are made of what stands in their entry and in files beside it: what they are refused
 for now, each of their cases would be refused for."""
@@ -124,11 +126,13 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
         path = Path(spec.base or config.root) / file
         if file and (os.sep in file or "." in file) and not os.path.isfile(path):
             return fault(no_file(path, file), "mend its path", option or "", True)
+        if spec.type == "python" and (lacks := _no_function(path, named, config, trust)):
+            return fault(lacks, "mend its name", option or "", True)
     has_tools = "tools" in AGENT_OPTIONS.get(
         spec.type, {}
     )  # of another package's agent they are its own business
     for index, tool in enumerate(spec.options.get("tools") or [] if has_tools else []):
-        if said := _tool_fault(tool, spec, config):
+        if said := _tool_fault(tool, spec, config, trust):
             key, message, cure = said
             return fault(message, cure, f"tools.{index}.{key}", True)
     folder = spec.options.get("cwd") if spec.type == "command" else None
@@ -208,7 +212,30 @@ def _program(spec: AgentSpec) -> str:
     return first if os.sep in first and "${" not in first else ""
 
 
-def _tool_fault(tool: Any, spec: AgentSpec, config: Config) -> tuple[str, str, str] | None:
+def _no_function(path: Path, named: str, config: Config, trust: Trust) -> str:
+    """That a Python file has no such function, where its text alone shows it: nothing is imported. A file elsewhere is
+    only read where that is trusted."""
+    from tui_eval.agents.programs.python_agent import functions_instead
+
+    _, colon, function = named.rpartition(":")
+    is_name = bool(colon) and function.isidentifier()
+    if (
+        not is_name
+        or path.suffix != ".py"
+        or not (trust.granted or path.resolve().is_relative_to(config.root.resolve()))
+    ):
+        return ""
+    try:
+        there = functions_instead(read_file(path, _PYTHON_BYTES), function)
+    except OSError:
+        return ""  # said when it is run
+    if there is None:
+        return ""
+    known = f" (there is: {', '.join(there[:10])})" if there else ""
+    return f"{path.name} has no function {function!r}{known}"
+
+
+def _tool_fault(tool: Any, spec: AgentSpec, config: Config, trust: Trust) -> tuple[str, str, str] | None:
     """What a tool of a model lacks: the key, what is wrong with it, what to do."""
     kind = tool.get("type") if isinstance(tool, dict) else None
     needed = _TOOLS_NEED.get(kind or "")
@@ -230,6 +257,8 @@ def _tool_fault(tool: Any, spec: AgentSpec, config: Config) -> tuple[str, str, s
         path = Path(spec.base or config.root) / file
         if file.endswith(".py") and not os.path.isfile(path):
             return needed, no_file(path, file), "mend its path"
+        if lacks := _no_function(path, named, config, trust):
+            return needed, lacks, "mend its name"
     return None
 
 

@@ -96,6 +96,24 @@ def takes_message_alone(text: bytes, function: str) -> bool:
     )
 
 
+def functions_instead(text: bytes, function: str) -> list[str] | None:
+    """The functions of a file whose text shows that none has this name; None where one may."""
+    if any(word in text for word in (*_MAKES_NAMES, b"__getattr__", b"vars(", b"__dict__")):
+        return None
+    import ast  # imported late: only `check` asks
+
+    try:
+        tree = parsed(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for node in ast.walk(tree):
+        named = (getattr(node, key, None) for key in ("name", "asname", "id", "rest"))
+        if function in named or (isinstance(node, ast.Global) and function in node.names):
+            return None
+    written = (node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [node.name for node in written if not node.name.startswith("_")]
+
+
 class PythonAgent(Agent):
     """One function. With `promptfoo: true` it is a promptfoo provider's `call_api`."""
 
