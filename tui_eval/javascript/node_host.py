@@ -22,6 +22,7 @@ from tui_eval.scripting.script_host import (
     ScriptError,
     ScriptHost,
     ScriptTimeout,
+    Variables,
     request,
     result_of,
 )
@@ -43,6 +44,7 @@ OLDEST = (18, 0)
 
 _WORKER = str(Path(__file__).with_name("node_worker.mjs"))
 _STRIPS_TYPES = (22, 6)
+_Place = tuple[Path, bool, Path, Variables]
 
 
 class NodeMissing(ScriptError):
@@ -196,12 +198,12 @@ class NodeHost(ScriptHost):
                 return result_of(answer)
         raise AssertionError("a call has an answer")
 
-    def _place(self, request: Mapping[str, Any]) -> tuple[Path, bool, Path]:
+    def _place(self, request: Mapping[str, Any]) -> _Place:
         file = Path(request["file"])
-        return Path(request["cwd"]), file.suffix in TYPESCRIPT_ENDINGS, file.parent
+        return Path(request["cwd"]), file.suffix in TYPESCRIPT_ENDINGS, file.parent, self._added()
 
-    def _launch(self, place: tuple[Path, bool, Path]) -> ScriptProcess:
-        folder, typescript, home = place
+    def _launch(self, place: _Place) -> ScriptProcess:
+        folder, typescript, home, variables = place
         if not folder.is_dir():
             raise ScriptError(f"{folder}: no such folder", code="cannot-run")
         node = shutil.which("node")
@@ -215,7 +217,7 @@ class NodeHost(ScriptHost):
         def command(channel: int) -> list[str]:
             return [node, "--no-warnings", *flags, _WORKER, str(channel)]
 
-        return ScriptProcess(command, folder, self.language, self.memory)
+        return ScriptProcess(command, folder, self.language, self.memory, variables=variables)
 
 
 def installed() -> bool:

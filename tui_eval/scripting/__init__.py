@@ -7,11 +7,15 @@ May not: run any of it in the engine's process; know suites or agents.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 
 printed: ContextVar[Callable[[str], None] | None] = ContextVar("printed", default=None)
 """Gets what people's code printed during a call awaited in this context, beside its result."""
+
+suite_variables: ContextVar[Mapping[str, str]] = ContextVar("suite_variables", default=MappingProxyType({}))
+"""What the suite adds to the environment in which its code runs: promptfoo's `.env`, as in the tool itself."""
 
 
 class ScriptError(Exception):

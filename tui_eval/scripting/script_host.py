@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from tui_eval.scripting import ScriptError, ScriptTimeout, printed
+from tui_eval.scripting import ScriptError, ScriptTimeout, printed, suite_variables
 from tui_eval.scripting.child_limits import limit_of
 from tui_eval.scripting.script_process import Listener, ScriptProcess
 
@@ -38,6 +38,7 @@ and memory each."""
 _PATIENCE = 0.1
 """Seconds without an answer from any process after which a call that waits for a free one starts one more: most
 calls take a millisecond, a start a hundred."""
+Variables = frozenset[tuple[str, str]]
 _LONGEST = 1.0
 """Seconds that a call waits for a free process at most."""
 _STARTING = 2.0
@@ -98,6 +99,8 @@ class ScriptHost(ABC):
     def __init__(self, root: Path, memory: float | None = None) -> None:
         """`memory`: gigabytes that each process may have (`child_limits`)."""
         self._root = root.resolve()
+        self.variables: Mapping[str, str] = {}
+        """What is added to the environment of its processes, whoever calls (see `suite_variables`)."""
         self.memory = limit_of(memory)
         self._lock = threading.Lock()
         self._current: dict[Hashable, list[ScriptProcess]] = {}
@@ -105,6 +108,9 @@ class ScriptHost(ABC):
         self._closed = False
         self._starting: set[Hashable] = set()
         self._waiting: deque[Callable[[], object]] = deque()
+
+    def _added(self) -> Variables:
+        return frozenset({**self.variables, **suite_variables.get()}.items())
 
     @abstractmethod
     def _place(self, request: Mapping[str, Any]) -> Hashable:

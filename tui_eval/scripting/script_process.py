@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -58,9 +58,10 @@ class ScriptProcess:
         own_children: int = 0,
         *,
         limits_itself: bool = False,
+        variables: Iterable[tuple[str, str]] = (),
     ) -> None:
         """`memory` is how many bytes it may have, which it sees to itself where it `limits_itself`; `own_children` how
-        many processes below it are of its own making."""
+        many processes below it are of its own making; `variables` are added to the environment."""
         self._memory = memory
         self._own_children = own_children
         ours, theirs = socket.socketpair()
@@ -77,6 +78,7 @@ class ScriptProcess:
                 cwd=folder,
                 env={
                     **os.environ,
+                    **dict(variables),
                     TAKEN: str(self._taken.fileno()),
                     **({MEMORY: str(memory)} if limits_itself else {}),
                 },

@@ -37,7 +37,7 @@ from tui_eval.guard.fair_share import Share
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Exchange, Reply
-from tui_eval.scripting import child_limits
+from tui_eval.scripting import child_limits, suite_variables
 
 # -- Running a program to its end: it is killed with everything that it started when the attempt is cut.
 
@@ -58,8 +58,8 @@ async def run_program(
     more: Mapping[str, str],
     memory: float | None = None,
 ) -> tuple[int, bytes, bytes]:
-    """The exit code, and what it wrote to its output and its errors. `more` is added to the environment; each of its
-    processes may have `memory` (gigabytes; None: the usual).
+    """The exit code, and what it wrote to its output and its errors. `more` is added to the environment, after
+    what the suite adds; each of its processes may have `memory` (gigabytes; None: the usual).
 
     Raises:
         AgentError: it cannot be run, or writes without end.
@@ -71,7 +71,7 @@ async def run_program(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=cwd,
-            env={**os.environ, **more} if more else None,
+            env={**os.environ, **added} if (added := {**suite_variables.get(), **more}) else None,
             start_new_session=True,
         )
     )

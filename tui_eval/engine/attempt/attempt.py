@@ -28,7 +28,7 @@ from tui_eval.guard.crash_report import leaves
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Evidence, Verdict
-from tui_eval.scripting import ScriptError, printed
+from tui_eval.scripting import ScriptError, printed, suite_variables
 from tui_eval.store import frames
 from tui_eval.store.long_texts import has_long
 
@@ -57,6 +57,7 @@ async def execute(
         writer.started(attempt_ref, started)
     clock = time.perf_counter()
     listening = printed.set(collector.printed)
+    adding = suite_variables.set(job.settings.get("env_file") or {})
     heeding = figures.unknown.set(collector.unknown)
     collector.judging = first.judging if first is not None else None
     counting = judges_take.set(collector.judge_took)
@@ -96,6 +97,7 @@ async def execute(
         collector.failed(error)
     finally:
         printed.reset(listening)
+        suite_variables.reset(adding)
         figures.unknown.reset(heeding)
         judges_take.reset(counting)
         judged_attempt.reset(judging)

@@ -212,7 +212,9 @@ class PromptfooFormat(Format):
     def hooks(self, settings: Mapping[str, Any], base: Path, scene: HookScene) -> Hooks | None:
         """`extensions`."""
         given = settings.get("extensions")
-        return late(f"{_HERE}.run.suite_hooks:ExtensionHooks")(given, base, scene) if given else None
+        return (
+            late(f"{_HERE}.run.suite_hooks:ExtensionHooks")(given, base, scene, settings) if given else None
+        )
 
     def decisive(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """All of it where there are hooks, which see the suite."""

@@ -22,6 +22,7 @@ from tui_eval.scripting.script_host import (
     ScriptError,
     ScriptHost,
     ScriptTimeout,
+    Variables,
     printed,
     request,
     result_of,
@@ -55,20 +56,23 @@ class PythonHost(ScriptHost):
 
     language = "Python"
 
-    def _place(self, request: Mapping[str, Any]) -> Path:
-        return Path(request["file"]).parent
+    def _place(self, request: Mapping[str, Any]) -> tuple[Path, Variables]:
+        return Path(request["file"]).parent, self._added()
 
-    def _launch(self, place: Path) -> ScriptProcess:
-        if not place.is_dir():
-            raise ScriptError(f"{place}: no such folder", code="cannot-run")
+    def _launch(self, place: tuple[Path, Variables]) -> ScriptProcess:
+        folder, variables = place
+        if not folder.is_dir():
+            raise ScriptError(f"{folder}: no such folder", code="cannot-run")
         packages = str(Path(__file__).parents[3])
 
         def command(channel: int) -> list[str]:
-            return [sys.executable, _WORKER, str(channel), str(place), str(self._root), packages]
+            return [sys.executable, _WORKER, str(channel), str(folder), str(self._root), packages]
 
         watched = os.path.isdir("/proc/self")  # the child is then the watcher of the one that runs the code
         own = 1 if watched else 0
-        return ScriptProcess(command, place, self.language, self.memory, own, limits_itself=True)
+        return ScriptProcess(
+            command, folder, self.language, self.memory, own, limits_itself=True, variables=variables
+        )
 
     async def stream(
         self,

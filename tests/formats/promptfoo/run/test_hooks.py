@@ -81,7 +81,7 @@ def hooks_of(
     python, node = hosts
     processes = SimpleNamespace(python=python, node=node)
     scene = HookScene(Config(root=folder), Trust(trusted), processes, "documented")  # type: ignore[arg-type]
-    return ExtensionHooks(suite.settings["extensions"], folder, scene)
+    return ExtensionHooks(suite.settings["extensions"], folder, scene, suite.settings)
 
 
 async def test_python_hooks(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:

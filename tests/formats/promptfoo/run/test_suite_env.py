@@ -173,3 +173,54 @@ def test_what_the_suite_s_own_env_does_not_fill_in_is_noted(
     ]
     assert "env.OWN is empty here: the suite's own env counts in its configuration" in notes[0].message
     assert not [one for one in problems_of(suite) if "BOTH" in one.message]
+
+
+SCRIPTS = {
+    "promptfooconfig.yaml": """
+prompts: ["file://prompt.py:get_prompt"]
+providers: [file://provider.py, 'exec:sh provider.sh']
+env: {OWN: own}
+extensions: ['file://hook.py:beforeEach']
+tests: file://tests.py
+""",
+    ".env": "WORD=banana\nHERE=of the file\nGIVEN_KEY=sk-0123456789abcdef\n",
+    "prompt.py": "import os\ndef get_prompt(context):\n    return 'prompt ' + os.environ['WORD']\n",
+    "provider.py": "import os\ndef call_api(prompt, options, context):\n"
+    '    e = os.environ\n    return {\'output\': f\'{prompt} {e["WORD"]} {e["HERE"]} {e.get("OWN")} {len(e["GIVEN_KEY"])}\'}\n',
+    "provider.sh": 'echo "$1 $WORD $HERE ${OWN:-None} 19"\n',
+    "hook.py": "import os\ndef beforeEach(context, more):\n"
+    "    context['test']['vars']['hooked'] = os.environ['WORD']\n    return context\n",
+    "judge.py": "import os\ndef get_assert(output, context):\n"
+    "    return os.environ['WORD'] == context['vars']['hooked'] == 'banana'\n",
+    "tests.py": "import os\ndef generate_tests():\n    said = 'prompt banana banana here None 19'\n"
+    "    checks = [{'type': 'equals', 'value': said}, {'type': 'python', 'value': 'file://judge.py'}]\n"
+    "    return [{'vars': {'x': os.environ['WORD']}, 'assert': checks}]\n",
+}
+
+
+async def test_code_of_a_suite_finds_its_env_file_in_its_environment_and_another_suite_s_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As promptfoo 0.121.20: of the `.env` what the environment does not say, of the suite's own `env` nothing."""
+    monkeypatch.setenv("HERE", "here")
+    for name in ("WORD", "OWN", "GIVEN_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        for name, text in SCRIPTS.items():
+            (tmp_path / folder / name).write_text(text, "utf-8")
+    (tmp_path / "b" / ".env").write_text("WORD=other\nGIVEN_KEY=x\n", "utf-8")
+    reader = await ran(tmp_path, trust=True)
+    rows = list(reader.attempts())
+    assert [row.outcome for row in rows if reader.case(row.case_ref).suite.startswith("a/")] == ["passed"] * 2
+    texts = {attempt.response_text for row in rows if (attempt := reader.attempt(row.id)) is not None}
+    assert {text.split()[1] for text in texts if text} == {"banana", "other"}
+    assert "sk-0123456789abcdef" not in repr([reader.attempt(row.id) for row in rows])
+
+
+async def test_the_env_file_is_asked_for_where_a_suite_has_code(tmp_path: Path) -> None:
+    for name, text in SCRIPTS.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    trust = Trust()
+    read.read("promptfooconfig.yaml", SCRIPTS["promptfooconfig.yaml"], Config(root=tmp_path), trust)
+    assert "read .env" in trust.wanted

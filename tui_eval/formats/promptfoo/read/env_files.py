@@ -15,6 +15,8 @@ from tui_eval.nunjucks.suite_environment import SuiteEnvironment, parse, passed_
 _ENV = re.compile(
     r"""\{\{-?\s{0,20}env(?:\.([A-Za-z_]\w{0,200})|\[\s{0,20}["']([^"'\]]{1,200})["']\s{0,20}\])([^{}]{0,400}?)-?\}\}"""
 )
+_CODE = re.compile(r"\b(?:exec|python|ruby|golang):|\.(?:py|[cm]?[jt]s|rb|go)\b")
+"""What names code: it finds the `.env` in its environment."""
 
 
 def own_env(value: Any, reading: SuiteReading, files: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -42,7 +44,7 @@ def env_files(named: Any, text: str, reading: SuiteReading) -> dict[str, str]:
     Their names are secrets' names as often as not: they are read only where the folder is trusted.
     As in the tool, the environment wins over `.env`, and a file that is named wins over both.
     """
-    if reading.trust.granted or _ENV.search(text) is not None:
+    if reading.trust.granted or _ENV.search(text) is not None or _CODE.search(text) is not None:
         read_beside(reading)
     result = dict(reading.env_file)
     paths = named if isinstance(named, list) else [named]

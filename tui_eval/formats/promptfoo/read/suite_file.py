@@ -385,6 +385,7 @@ class SuiteReading:
             from tui_eval.scripting.python.python_host import PythonHost
 
             self._host = PythonHost(self.root, self.config.run.script_memory)
+        self._host.variables = self.env_file
         return self._host
 
     def node(self) -> NodeHost:
@@ -393,6 +394,7 @@ class SuiteReading:
             from tui_eval.javascript.node_host import NodeHost
 
             self._node = NodeHost(self.root, self.config.run.script_memory)
+        self._node.variables = self.env_file
         return self._node
 
     def javascript(self) -> JavaScriptHost:

@@ -30,6 +30,7 @@ from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import script
 from tui_eval.model import Attempt, Case, Compat, Usage
+from tui_eval.scripting import suite_variables
 
 if TYPE_CHECKING:
     from tui_eval.javascript.node_host import NodeHost
@@ -63,13 +64,17 @@ class ExtensionHooks:
     Python hooks keep their module's state from one call to the next, as do those of node.
     """
 
-    def __init__(self, extensions: Sequence[str], base: Path, scene: HookScene) -> None:
+    def __init__(
+        self, extensions: Sequence[str], base: Path, scene: HookScene, settings: Mapping[str, Any]
+    ) -> None:
         """
         Args:
             extensions: `Suite.settings["extensions"]`.
             base: the folder of the configuration.
+            settings: `Suite.settings`.
         """
         self._extensions = list(extensions)
+        self._variables = mapping(settings.get("env_file"))
         self._base, self._config, self._trust = base, scene.config, scene.trust
         self._compat: Compat = scene.compat
         self._scene = scene
@@ -192,6 +197,7 @@ class ExtensionHooks:
         self._trust.require(script(self._base / path, self._config.root))
         file = confine(self._config.root, path, self._trust, self._base)
         arguments: list[Any] = [context, {"hookName": hook}] if name in HOOKS else [hook, context]
+        adding = suite_variables.set(self._variables)
         try:
             if file.suffix == ".py":
                 lease = self._lease(self._python, file)
@@ -215,6 +221,8 @@ class ExtensionHooks:
             return told.value.get("returned"), {**context, kept: told.value.get("changed")}
         except ScriptError as error:
             raise HookError(f"{hook}: {_shown(extension)}: {error}") from None
+        finally:
+            suite_variables.reset(adding)
 
     def _lease(self, host: PythonHost | NodeHost, file: Path) -> Lease:
         place = (host.language, file.parent)
