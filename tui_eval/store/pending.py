@@ -185,7 +185,7 @@ def _write_ended(connection: sqlite3.Connection, ended: list[Ended]) -> None:
     if ended:
         connection.executemany(_ENDED, storable_rows([(one.turn, *one.values) for one in ended]))
         bodies = [(one.ref, one.body) for one in ended]
-        connection.executemany("INSERT OR REPLACE INTO bodies VALUES (?, ?)", bodies)
+        insert_rows(connection, "bodies", bodies, replacing=True)
 
 
 class PendingText:
@@ -255,19 +255,21 @@ def storable_rows(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return rows
 
 
-_TOGETHER = 50
-"""Rows of one statement: each statement gives Python's lock back and takes it again, which the engine's loop
-waits for."""
+_VALUES = 999
+"""Values of one statement: as many as each SQLite takes (those before 3.32 no more). Each statement gives Python's lock
+back and takes it again, which the engine's loop waits for."""
 
 
-def insert_rows(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def insert_rows(
+    connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]], *, replacing: bool = False
+) -> None:
     """Insert rows into a table (`into`: its name, with the columns where it has others), within the caller's
-    transaction."""
+    transaction; `replacing` those that are there under the same key."""
     if not rows:
         return
+    insert = f"INSERT{' OR REPLACE' if replacing else ''} INTO {into} VALUES "
     row = f"({', '.join('?' * len(rows[0]))})"
-    rest = len(rows) % _TOGETHER
-    many = f"INSERT INTO {into} VALUES {', '.join([row] * _TOGETHER)}"
-    for start in range(0, len(rows) - rest, _TOGETHER):
-        connection.execute(many, [*chain.from_iterable(rows[start : start + _TOGETHER])])
-    connection.executemany(f"INSERT INTO {into} VALUES {row}", rows[len(rows) - rest :])
+    together = _VALUES // len(rows[0])
+    for start in range(0, len(rows), together):
+        some = rows[start : start + together]
+        connection.execute(insert + ", ".join([row] * len(some)), [*chain.from_iterable(some)])

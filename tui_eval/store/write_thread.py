@@ -23,6 +23,9 @@ from tui_eval.store.run_folders import DATABASE, journal_mode, memory_folders, p
 
 _GATHER_SECONDS = 0.05
 _LIVE_SECONDS = 0.12
+_PAGE = 16_384
+"""Bytes of a page of a run's database. An attempt has two or three thousand: SQLite's usual pages hold one of them
+each, and are written and read one by one."""
 _GATHERED = 64
 """Ended attempts that are written without gathering more."""
 _AHEAD = 128
@@ -391,6 +394,7 @@ def connect(folder: Path) -> sqlite3.Connection:
     private.prepare_database(folder / DATABASE)
     connection = sqlite3.connect(folder / DATABASE, timeout=10, isolation_level=None)
     private.refuse_programs(connection)
+    connection.execute(f"PRAGMA page_size = {_PAGE}")  # of one that is new; before its journal
     connection.execute(f"PRAGMA journal_mode = {journal_mode(folder)}")
     connection.execute("PRAGMA synchronous = NORMAL")
     return connection
