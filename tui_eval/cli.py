@@ -31,6 +31,7 @@ from tui_eval.commands.options import (
     pairs,
     place_option,
     promptfoo_config_option,
+    read_env_files,
     run_options,
     suite_paths,
     trust_option,
@@ -169,8 +170,6 @@ def run_command(
     if options["filter_sample_seed"] is not None and options["filter_sample"] is None:
         raise click.UsageError("--filter-sample-seed draws nothing by itself: give --filter-sample N, too")
     if env_files:
-        from tui_eval.commands.run_suites import read_env_files
-
         read_env_files(env_files)
     options["env_files"] = _files(env_files)
     if options["config_file"] is not None:
@@ -281,7 +280,7 @@ def resume_command(
     run: str, outputs: tuple[Path, ...], display: str, env_files: tuple[str, ...], **options: Any
 ) -> int:
     """Go on with an interrupted run: only what has no result is executed."""
-    from tui_eval.commands.run_suites import read_env_files, resume_run
+    from tui_eval.commands.run_suites import resume_run
     from tui_eval.engine.request import RunRequest
 
     read_env_files(env_files)
@@ -295,7 +294,7 @@ def rescore_command(
     run: str, outputs: tuple[Path, ...], display: str, env_files: tuple[str, ...], **options: Any
 ) -> int:
     """Judge the recorded answers of a run anew, calling no agent; a new run, linked to it."""
-    from tui_eval.commands.run_suites import read_env_files, rescore
+    from tui_eval.commands.run_suites import rescore
     from tui_eval.engine.request import RunRequest
 
     read_env_files(env_files)

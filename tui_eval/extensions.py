@@ -1,4 +1,5 @@
-"""What other packages add: entry points of the groups `tui_eval.formats`, `.agents`, `.assertions`, `.reports`.
+"""What is installed beside us: the optional parts (extras), and what other packages add by entry points of the groups
+`tui_eval.formats`, `.agents`, `.assertions`, `.reports`.
 
 Names are read without importing anything; what stands behind one is imported when it is first needed.
 `help/extending.md` says what each group expects.
@@ -20,6 +21,12 @@ Group = Literal["formats", "agents", "assertions", "reports"]
 
 class ExtensionError(Exception):
     """Another package's addition cannot be loaded; one line that names the package."""
+
+
+def adding(extra: str) -> str:
+    """The command that adds an extra, and where it is given. It does not install tui-eval by its name: that is on no
+    package index, where anybody may take it."""
+    return f"pip install -e '.[{extra}]' in the clone of tui-eval"
 
 
 @cache

@@ -14,8 +14,7 @@ import pytest
 from tests.commands.conftest import Cli
 from tui_eval import cli as command_line
 from tui_eval.commands import listing
-from tui_eval.commands.options import NAMED_ELSEWHERE
-from tui_eval.commands.run_suites import read_env_files
+from tui_eval.commands.options import NAMED_ELSEWHERE, read_env_files
 
 
 @pytest.mark.parametrize("arguments", [["-n", "3"], ["-n3"], ["-n"]])

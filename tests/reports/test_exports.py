@@ -20,7 +20,7 @@ import polars as pl
 import pytest
 
 from tests.store.test_store import attempt
-from tui_eval.commands.run_suites import write_files
+from tui_eval.commands.one_run import write_files
 from tui_eval.guard.text import storable, visible_json
 from tui_eval.model import Case, DataDetails, Entry, Turn, Usage, Verdict
 from tui_eval.reports import export as export_module

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tui_eval.case_names import column_label
+from tui_eval.commands.one_run import find_run
 from tui_eval.commands.output import (
     EXIT_FAILED,
     EXIT_NOTHING,
@@ -18,7 +19,6 @@ from tui_eval.commands.output import (
     say,
     say_json,
 )
-from tui_eval.commands.run_suites import find_run
 from tui_eval.config.project import find_root
 from tui_eval.guard.figures import usd_in_full
 from tui_eval.guard.text import clip, visible

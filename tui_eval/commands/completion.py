@@ -94,7 +94,7 @@ def agents_of_run(
 
 def _recorded(context: click.Context, named_by: str) -> Iterator[StoredCase]:
     """The cases of the run that this argument names, or of the last."""
-    from tui_eval.commands.run_suites import find_run
+    from tui_eval.commands.one_run import find_run
     from tui_eval.store.reader import RunReader
 
     reader = RunReader(find_run(context.params.get(named_by) or "last"))

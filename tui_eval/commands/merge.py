@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 from tui_eval import __version__
+from tui_eval.commands.one_run import find_run, write_files
 from tui_eval.commands.output import EXIT_FAILED, EXIT_OK, EXIT_USAGE, CommandError, counted, warn
 from tui_eval.commands.recorded_runs import show
-from tui_eval.commands.run_suites import find_run, write_files
 from tui_eval.config.project import find_root
 from tui_eval.engine.after import derived_columns
 from tui_eval.guard.paths import can_be_path

@@ -51,8 +51,9 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
     if len(paths) == 1 and Path(paths[0]).is_dir() and holds_runs(Path(paths[0])):
         return _show_shards(Path(paths[0]), config_file, trust=trust, local=local)
     if not _terminal():
+        from tui_eval.commands.one_run import runs_without_suites
         from tui_eval.commands.output import warn
-        from tui_eval.commands.run_suites import run, runs_without_suites
+        from tui_eval.commands.run_suites import run
         from tui_eval.engine.request import RunRequest
 
         if len(paths) == 1 and Path(paths[0]).is_dir() and runs_without_suites(Path(paths[0])):
@@ -72,7 +73,7 @@ def _run_at(path: Path) -> Path | None:
 
 def attach(reference: str) -> int:
     """The app on a run."""
-    from tui_eval.commands.run_suites import find_run
+    from tui_eval.commands.one_run import find_run
 
     try:
         folder = find_run(reference)

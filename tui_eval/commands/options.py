@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -334,3 +335,28 @@ def again_options(function: Any) -> Any:
         display_option,
     ]  # fmt: skip
     return _with(options, function)
+
+
+_MOST_WARNINGS = 5
+"""About the lines of one `.env` file."""
+
+
+def read_env_files(names: Sequence[str]) -> None:
+    """Put the variables of `.env` files (several in one text by commas) into the environment; the person
+    named them, so they win over it.
+
+    Raises:
+        CommandError: one cannot be read.
+    """
+    from tui_eval.commands.output import CommandError, warn
+    from tui_eval.nunjucks.suite_environment import parse, passed_over
+
+    for name in (part.strip() for text in names for part in text.split(",")):
+        try:
+            text = Path(name).read_text("utf-8") if name else ""
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8"
+            raise CommandError(f"--env-file {name}: {reason}") from None
+        for line in passed_over(text)[:_MOST_WARNINGS]:  # not what stands there: it may be a secret
+            warn(f"--env-file {name}:{line}: no NAME=value: the line is passed over")
+        os.environ.update(parse(text))

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from tui_eval.case_names import full_name, told_apart_anywhere
+from tui_eval.commands.one_run import exit_code_of, failures_of, find_run, warn_of_unread, write_files
 from tui_eval.commands.output import (
     EXIT_FAILED,
     EXIT_NOTHING,
@@ -25,7 +26,6 @@ from tui_eval.commands.output import (
     terminal_width,
     warn,
 )
-from tui_eval.commands.run_suites import code_of, failures_of, find_run, unread_of, write_files
 from tui_eval.config.project import ConfigError, closed_to_us, find_root
 from tui_eval.engine.selection import is_id
 from tui_eval.engine.service.client import EngineClient, EngineError
@@ -70,9 +70,9 @@ def show(reference: str, case_name: str | None, *, gap: bool = True) -> int:
                 say_lines(failures_of(with_reader, table, _project_of(with_reader.folder)))
                 note = info.note if gap else without_gap(info)
                 say(f"\n{table.totals(note, lacks_of(info), unfinished_in(info))}")
-                if unread_of(info):
+                if warn_of_unread(info):
                     return EXIT_USAGE
-                return code_of(table.sums.outcomes, lacks_words(info) or None)
+                return exit_code_of(table.sums.outcomes, lacks_words(info) or None)
         cases = with_reader.cases()
         listed = with_reader.listed(cases)
         meant = [
@@ -256,9 +256,9 @@ def follow(reference: str) -> int:
             else:
                 warn("the run was interrupted before what it was to run was written down; start it anew")
             return EXIT_FAILED
-        if unread_of(reader.info()):
+        if warn_of_unread(reader.info()):
             return EXIT_USAGE
-        return code_of(table.sums.outcomes, lacks_words(reader.info()) or None)
+        return exit_code_of(table.sums.outcomes, lacks_words(reader.info()) or None)
     finally:
         reader.close()
 

@@ -12,15 +12,22 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from tui_eval.agents.base import AgentError
+from tui_eval.commands.one_run import (
+    check_writable,
+    exit_code_of,
+    failures_of,
+    find_run,
+    warn_of_unread,
+    write_files,
+)
 from tui_eval.commands.output import (
     EXIT_FAILED,
     EXIT_NOTHING,
-    EXIT_OK,
     EXIT_USAGE,
     CommandError,
     counted,
@@ -30,7 +37,6 @@ from tui_eval.commands.output import (
     terminal_width,
     warn,
     warn_line,
-    warn_of_large,
 )
 from tui_eval.commands.progress import Progress
 from tui_eval.config.project import ConfigError, kept_by_link, passed_over, state_dir, unused_rules
@@ -42,11 +48,9 @@ from tui_eval.engine.selection import NothingToRun, SelectionError
 from tui_eval.engine.service.process import leave_threads, reachable, run_engine
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of
-from tui_eval.guard.paths import can_be_path
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.model import Outcome
 from tui_eval.reports import console_table
-from tui_eval.reports.console_table import about_queries, reasons_of
 from tui_eval.store.missing_cases import (
     gap_of,
     hooks_failed,
@@ -54,11 +58,10 @@ from tui_eval.store.missing_cases import (
     lacks_of,
     lacks_words,
     never_beside,
-    unread_errors_of,
 )
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
-from tui_eval.store.schema import AttemptRow, RunInfo
+from tui_eval.store.run_folders import Store, StoreError
+from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, mending, shard_words, unfinished_in
 from tui_eval.store.summary import CaseTaker, summarise
 from tui_eval.store.write_thread import lost_words
@@ -161,76 +164,14 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
             warn(f"run {info.id} is complete: every attempt has a result{back}{now}")
         if hooks := hooks_failed(info):
             warn(f"hook failed: {hooks}")
-        if write_files(reader, outputs) or unread_of(info):
+        if write_files(reader, outputs) or warn_of_unread(info):
             return EXIT_USAGE
-        return code_of(
+        return exit_code_of(
             {summarise(case, rows).outcome for case, rows in reader.by_case()},
             gap or lacks_words(info) or None,
         )
     finally:
         reader.close()
-
-
-_LINES_SAID = 5
-
-
-def read_env_files(names: Sequence[str]) -> None:
-    """Put the variables of `.env` files (several in one text by commas) into the environment; the person
-    named them, so they win over it.
-
-    Raises:
-        CommandError: one cannot be read.
-    """
-    from tui_eval.nunjucks.suite_environment import parse, passed_over
-
-    for name in (part.strip() for text in names for part in text.split(",")):
-        try:
-            text = Path(name).read_text("utf-8") if name else ""
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8"
-            raise CommandError(f"--env-file {name}: {reason}") from None
-        for line in passed_over(text)[:_LINES_SAID]:  # not what stands there: it may be a secret
-            warn(f"--env-file {name}:{line}: no NAME=value: the line is passed over")
-        os.environ.update(parse(text))
-
-
-def find_run(reference: str) -> Path:
-    """The folder of a run of the current project, or of a path, which may be a results file, or a folder of shards.
-
-    Raises:
-        StoreError: there is none.
-    """
-    from tui_eval.config.project import find_root
-
-    if not can_be_path(reference):
-        return Store(find_root([Path.cwd()])[0]).find(reference)
-    if reference.lower().endswith(".json") and Path(reference).is_file():
-        from tui_eval.formats.reading import open_results
-
-        warn_of_large(Path(reference))
-        return open_results(Path(reference))
-    place = Path(reference)
-    if reference not in ("", "last") and place.is_dir() and not (place / DATABASE).is_file():
-        from tui_eval.store.gathering import gathered
-        from tui_eval.store.run_folders import NO_RUN, runs_beneath, runs_under
-
-        # The project's own runs are no reason to take its folder for one of shards.
-        own = place.resolve() == find_root([Path.cwd()])[0].resolve()
-        if holds_runs(place) or (runs_beneath(place) if own else runs_under(place)):
-            return gathered(place)
-        if os.sep in reference and not own:
-            raise StoreError(f"{reference}: {NO_RUN}")
-    root, _ = find_root([Path.cwd()])
-    return Store(root).find(reference)
-
-
-def runs_without_suites(folder: Path) -> bool:
-    """Whether a folder has no suites, and runs that are not in a store of its own: it is opened as these runs."""
-    from tui_eval.config.project import find_root
-    from tui_eval.formats.discovery import discover
-    from tui_eval.store.run_folders import runs_beneath
-
-    return bool(runs_beneath(folder)) and not discover([folder], find_root([folder])[0])[0]
 
 
 def execute_run(prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path]) -> int:
@@ -260,7 +201,7 @@ def _options_unheard(active: ActiveRun) -> str:
 def _execute(
     prepare_run: Callable[[], ActiveRun], progress: Progress, outputs: Sequence[Path], keep: bool
 ) -> int:
-    _check_writable(outputs)
+    check_writable(outputs)
     try:
         active = prepare_run()
     except NothingToRun as error:
@@ -375,10 +316,10 @@ def _ran(
     lost = lost_words(len(active.writer.lost)) if active.writer.lost else ""
     if keep and interrupted:
         _warn_of_interruption(active, info, lost, nothing_known=not outcomes)
-    if unreadable or unwritten or unread_of(info):
+    if unreadable or unwritten or warn_of_unread(info):
         return EXIT_USAGE
     lacks = _warn_of_lacks(info)
-    return code_of(outcomes, active.runner.stopped_because or lacks or lost)
+    return exit_code_of(outcomes, active.runner.stopped_because or lacks or lost)
 
 
 def _warn_of_interruption(active: ActiveRun, info: RunInfo, lost: str, *, nothing_known: bool) -> None:
@@ -407,33 +348,6 @@ def _warn_of_lacks(info: RunInfo) -> str:
     return gap or never or hooks
 
 
-def _check_writable(outputs: Sequence[Path]) -> None:
-    """Before anything is run.
-
-    Raises:
-        CommandError: a file cannot be written.
-    """
-    if not outputs:
-        return
-    from tui_eval.reports.export import ExportError, check_writable  # imported late: many runs write none
-
-    for path in outputs:
-        try:
-            check_writable(path)
-        except ExportError as error:
-            raise CommandError(str(error)) from None
-
-
-def unread_of(info: RunInfo) -> bool:
-    """Whether the run's files had errors, so that it lacks what they hold; that is said."""
-    count = unread_errors_of(info)
-    if count:
-        warn(
-            f"not all of its files could be read when the run was begun ({counted(count, 'error')}): see tui-eval check"
-        )
-    return bool(count)
-
-
 def _go_on(folder: Path, info: RunInfo) -> str:
     """The command that goes on with a run, from the current folder."""
     from tui_eval.config.project import find_root
@@ -444,38 +358,6 @@ def _go_on(folder: Path, info: RunInfo) -> str:
         return rescore_command(str(again), info.options)
     here = Store(find_root([Path.cwd()])[0])
     return way_on(info.id if here.holds(folder) else folder, info)
-
-
-def write_files(
-    reader: RunReader, outputs: Sequence[Path], written: Callable[[Path], None] = lambda path: None
-) -> int:
-    """Write a run to every file that can be written, each of the kind that its ending means, and say what is wrong
-    with the others; how many could not be. One that cannot be written keeps no other back. Of a run that goes on all of
-    them say the same."""
-    if not outputs:
-        return 0
-    from tui_eval.reports.export import ExportError, export
-
-    unwritten = 0
-    with reader.of_one_moment():
-        for path in outputs:
-            try:
-                notes = export(reader, path)
-            except ExportError as error:
-                warn_line(str(error))
-                unwritten += 1
-                continue
-            written(path)
-            for line in notes:
-                warn_line(line)
-    return unwritten
-
-
-def code_of(outcomes: Collection[Outcome | None], stopped: str | None) -> int:
-    """1 where something did not pass or a limit ended the run, 5 where nothing ran, else 0."""
-    if stopped or any(outcome != "passed" for outcome in outcomes):
-        return EXIT_FAILED
-    return EXIT_OK if outcomes else EXIT_NOTHING
 
 
 _SAME_PRESS = 0.5
@@ -602,26 +484,6 @@ def _report(
     info = reader.info()
     say(f"\n{table.totals(notes, lacks_of(info, unreadable), unfinished_in(info))}")
     return table.sums.outcomes.keys()
-
-
-def failures_of(reader: RunReader, table: console_table.RunTable, root: Path | None) -> Iterator[str]:
-    """What did not pass in a run and why, each after an empty line; with `root`, the project's, the commands that run
-    it again."""
-
-    def reasons(row: AttemptRow) -> list[str]:
-        try:
-            attempt = reader.attempt(row.id)
-        except StoreError as error:  # its body is damaged: the message is what is left
-            warn(str(error))
-            return []
-        return [*reasons_of(attempt, diagnosed=True), *about_queries(attempt)] if attempt is not None else []
-
-    if table.nothing_failed:
-        return
-    from tui_eval.store.printed_commands import asked_again  # imported late: as the commands that it is for
-
-    for text in table.failures(reader.by_case(listed=True), reasons, root, asked_again(reader.info())):
-        yield f"\n{text}"
 
 
 def _folders_beside(active: ActiveRun) -> list[Path]:

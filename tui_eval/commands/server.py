@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tui_eval.commands.output import EXIT_OK, CommandError, say
 from tui_eval.config.project import find_root
-from tui_eval.extras import adding
+from tui_eval.extensions import adding
 from tui_eval.reports.web_server import HOST, PORT, application
 
 

@@ -15,7 +15,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.config.project import DatabaseSpec
-from tui_eval.extras import adding
+from tui_eval.extensions import adding
 from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, WrongQuery, one_line
 from tui_eval.frames.postgres_query import read_postgres
 from tui_eval.frames.sql_worker import SqlResult, distinct_names

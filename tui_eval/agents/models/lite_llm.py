@@ -21,7 +21,7 @@ from tui_eval.agents.promptfoo import promptfoo_outputs
 from tui_eval.config.config_values import destination, host_of
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, ToolCall, UsageReport
-from tui_eval.extras import adding
+from tui_eval.extensions import adding
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import Share
 from tui_eval.guard.once import Once

@@ -14,7 +14,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.loose_json import one_line
-from tui_eval.extras import adding
+from tui_eval.extensions import adding
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

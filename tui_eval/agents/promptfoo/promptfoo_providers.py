@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.extras import adding
+from tui_eval.extensions import adding
 from tui_eval.model_ids import not_a_model
 
 RELAYS = frozenset(("sequence", "simulated-user"))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval.agents.loose_json import decode
-from tui_eval.extras import adding
+from tui_eval.extensions import adding
 from tui_eval.guard import figures
 from tui_eval.model import TraceSpan
 

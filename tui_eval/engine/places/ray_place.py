@@ -35,7 +35,7 @@ from tui_eval.engine.places.ray_driver import why_ended
 from tui_eval.engine.places.ray_messages import LoggedEvent, events_of
 from tui_eval.engine.places.sent_project import explained, packed_project
 from tui_eval.engine.schedule import within_open_files
-from tui_eval.extras import adding
+from tui_eval.extensions import adding
 from tui_eval.guard import private
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.spelling import some_of

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
-from tui_eval.extras import adding
+from tui_eval.extensions import adding
 from tui_eval.formats.promptfoo.read import csv_rows
 from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT
 from tui_eval.formats.promptfoo.read.references import References

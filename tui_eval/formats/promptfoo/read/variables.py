@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui_eval.extras import adding
+from tui_eval.extensions import adding
 from tui_eval.formats.format import RenderError
 from tui_eval.formats.promptfoo.read.promptfoo_types import IMAGES, JAVASCRIPT, MEDIA
 from tui_eval.guard.paths import confine
