@@ -63,6 +63,7 @@ def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, argumen
         (["run", ".", "--agent", "http://"], "--agent http://: names no host"),
         (["run", ".", "--agent", "http:///chat"], "names no host"),
         (["run", "suit.yaml"], "did you mean suite.yaml?"),
+        (["run", "suite.yaml::says sorry"], "a case is chosen with -s: suite.yaml -s '::says sorry'"),
         (["run", "deep/er/suite.yaml"], "no folder"),
         (["nowhere"], "nowhere"),
         (["run", ".", "-s", "nothing of the kind"], "greets"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import errno
 import os
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
@@ -119,6 +120,10 @@ def is_or_was_meant(file: Path, root: Path, trust: Trust) -> bool:
 def _what_there_is(missing: Path) -> str:
     """What somebody who named a path that does not exist may have meant."""
     folder = missing.parent
+    suite, colons, case = str(missing).partition("::")
+    if colons and case and os.path.exists(suite):  # as pytest has it, and as a case's id reads
+        shown = os.path.relpath(suite)
+        return f"a case is chosen with -s: {shlex.quote(shown)} -s {shlex.quote(f'::{case}')}"
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except OSError:
