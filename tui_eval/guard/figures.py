@@ -7,6 +7,7 @@ Everything kept afterwards fits SQLite's columns, JSON and msgspec's types, sums
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -92,6 +93,15 @@ def is_finite(value: Any) -> TypeGuard[int | float]:
         return isinstance(value, int | float) and math.isfinite(value)
     except OverflowError:
         return False
+
+
+def all_finite(value: Any) -> bool:
+    """Whether all numbers of a value that came as JSON are ones that JSON has: Python writes and reads NaN too."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def as_float(value: float) -> float:

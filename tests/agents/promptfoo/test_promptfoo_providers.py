@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -532,6 +533,15 @@ async def test_a_program_cut_while_it_starts_is_killed() -> None:
     async with asyncio.timeout(20):
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+@pytest.mark.parametrize(
+    "told", [{"output": {"rate": math.nan}}, {"output": "x", "metadata": {"m": [math.inf]}}]
+)
+def test_a_number_that_json_has_not_is_no_output(told: dict[str, Any]) -> None:
+    with pytest.raises(AgentError, match="NaN or an infinite number, which JSON cannot hold") as caught:
+        read_response({**told, "cost": 0.5}, 1)
+    assert caught.value.spent == UsageReport(Usage(), 0.5)
 
 
 def test_what_a_provider_takes_for_an_error_is_spent() -> None:

@@ -34,11 +34,12 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
         failed = AgentError(
             one_line(said), answer=text_of(value.get("output")), code="reported", said=fact_first(said)
         )
-        usage, cost = _usage(value.get("tokenUsage")), figures.amount(value.get("cost"), "cost")
-        if usage is not None or cost is not None:
-            failed.spent = UsageReport(usage or Usage(), cost)
-        raise failed
+        raise _spent(failed, value)
     output = value.get("output")
+    if not figures.all_finite([output, value.get("metadata")]):
+        held = "NaN or an infinite number"
+        what = f"the provider returned {held}, which JSON cannot hold"
+        raise _spent(AgentError(what, code="unreadable", said=held), value)
     reply = Reply(turn=turn, text=text_of(output), raw=value.get("raw"), text_missing=output is None)
     if not isinstance(output, str):
         reply.output = output
@@ -60,6 +61,14 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
     if reply.text:
         events.append(TextDelta(reply.text))
     return events, reply
+
+
+def _spent(failed: AgentError, value: dict[str, Any]) -> AgentError:
+    """The error, with what was paid for it all the same."""
+    usage, cost = _usage(value.get("tokenUsage")), figures.amount(value.get("cost"), "cost")
+    if usage is not None or cost is not None:
+        failed.spent = UsageReport(usage or Usage(), cost)
+    return failed
 
 
 def _usage(told: Any) -> Usage | None:

@@ -319,6 +319,34 @@ async def test_python_names_the_parts_of_its_result_its_own_way(services: JudgeS
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_python_that_gives_a_number_json_has_not_fails(services: JudgeServices) -> None:
+    named = "{'pass': True, 'score': 1, 'reason': '', 'namedScores': {'a': float('nan')}}"
+    judgement = await judged([{"type": "python", "value": named}], services=services)
+    assert judgement.outcome == "failed" and "NaN" in judgement.message
+    (services.root / "rate.py").write_text(
+        "def get_transform(output, context): return {'rate': float('inf')}"
+    )
+    below = {"type": "javascript", "value": "output.rate < 5", "transform": "file://rate.py"}
+    judgement = await judged([below], services=services)
+    assert judgement.outcome == "error" and "JSON cannot hold" in judgement.message
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_file_of_python_that_raises_fails_whatever_it_weighs(services: JudgeServices) -> None:
+    (services.root / "raises.py").write_text("def get_assert(output, context): return 1 / 0")
+    raising = {"type": "python", "value": "file://raises.py", "weight": 0}
+    judgement = await judged([YES, raising], services=services)
+    assert (judgement.outcome, judgement.verdicts[1].passed) == ("failed", False)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_named_scores_of_scripts_are_numbers_as_javascript_reckons(services: JudgeServices) -> None:
+    code = "{'pass': True, 'score': 1, 'reason': '', 'namedScores': {'a': None, 'b': '0.5', 'c': True, 'd': 'x'}}"
+    judgement = await judged([{"type": "python", "value": code}], services=services)
+    assert judgement.named_scores == {"a": 0.0, "b": 0.5, "c": 1.0}
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_scoring_function_sees_assertions_as_the_file_has_them(services: JudgeServices) -> None:
     (services.root / "own.js").write_text(
         "module.exports = (named, context) => ({pass: true, score: 1, reason: context.componentResults"

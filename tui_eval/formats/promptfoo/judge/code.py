@@ -254,7 +254,9 @@ async def python(call: AssertionCall) -> Result:
         invariant(isinstance(value, str), "python assertion must have a string value")
         arguments = [call.output, context_of(call.evidence, call.assertion.config)]
         try:
-            value = await run_python(_inline(call.value), "main", arguments, call.evidence, shown=call.value)
+            value = _held(
+                await run_python(_inline(call.value), "main", arguments, call.evidence, shown=call.value)
+            )
         except ScriptFailed as error:
             several = "\n" in call.value
             why = _INLINE_PLACE.sub(
@@ -445,7 +447,7 @@ async def call_file_with(
     """
     if path.suffix == ".py":
         evidence.services.trust.require(script(path, evidence.services.root))
-        return await _call_python(path, function, arguments, evidence)
+        return _held(await _call_python(path, function, arguments, evidence))
     if path.suffix in JAVASCRIPT_ENDINGS:
         source, name = read(path), None if module_default else function
         services = evidence.services
@@ -496,6 +498,17 @@ async def _call_python(path: Path, function: str, arguments: Sequence[Any], evid
         return answer.value
     except ScriptError as error:
         raise _failure(error) from error
+
+
+def _held(value: Any) -> Any:
+    """What Python returned, in which no number may be one that JSON has not: as null it would be below any limit.
+
+    Raises:
+        ScriptFailed: one is.
+    """
+    if not figures.all_finite(value):
+        raise ScriptFailed("gives NaN or an infinite number, which JSON cannot hold")
+    return value
 
 
 _FILE = re.compile(r"file://(.+?\.(?:py|rb|[cm]?[jt]s))(?::[\w.$]+)?", re.DOTALL)

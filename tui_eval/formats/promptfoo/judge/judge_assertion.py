@@ -87,7 +87,9 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
                 call = AssertionCall(
                     assertion, evidence, kind, inverse, output, js.text_of(output), value, reply
                 )
-                return verdict_from(call, failed), failed
+                verdict = verdict_from(call, failed)
+                verdict.passed = False  # whatever it weighs, as there: what raised has measured nothing
+                return verdict, failed
             if from_script and kind not in _SCRIPTS:
                 _refuse_verdict(assertion.type, value)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -48,7 +49,8 @@ def grading(call: AssertionCall, value: dict[str, Any], name: str) -> Result:
     reason = value["reason"]
     if call.inverse:
         reason = PASSED if passed else f"{name} returned true"
-    scores, weights = numbers(value.get("namedScores")), numbers(value.get("namedScoreWeights"))
+    scores = numbers(value.get("namedScores"))
+    weights = numbers(_without_null(value.get("namedScoreWeights")))
     told = [seen.rule("holds" if passed else "script", reason, actual=value["score"])]
     return Result(
         passed,
@@ -87,9 +89,15 @@ def named(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def numbers(given: Any) -> dict[str, float]:
-    """The finite numbers of an object by name; nothing where it is none."""
+    """The finite numbers of an object by name, as JavaScript reckons with its values: null (Python's None) is 0, a
+    text the number that it holds; nothing where it is no object."""
     found = given.items() if isinstance(given, dict) else ()
-    return {str(key): float(value) for key, value in found if figures.is_finite(value)}
+    known = ((str(key), figures.as_float(js.number(value))) for key, value in found)
+    return {key: value for key, value in known if math.isfinite(value)}
+
+
+def _without_null(given: Any) -> Any:
+    return {key: one for key, one in given.items() if one is not None} if isinstance(given, dict) else given
 
 
 def is_grading(value: Any) -> bool:
