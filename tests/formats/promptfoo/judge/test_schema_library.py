@@ -16,8 +16,8 @@ from tui_eval.slow_imports import hide_in
 CODE = """
 import json, sys
 {first}
-from tui_eval.formats.promptfoo.judge.json_schema import checker
-print(json.dumps([sorted(checker().checkers), "lark" in sys.modules, "arrow" in sys.modules]))
+from tui_eval.formats.promptfoo.judge.json_schema import format_checker
+print(json.dumps([sorted(format_checker().checkers), "lark" in sys.modules, "arrow" in sys.modules]))
 """
 
 

@@ -29,10 +29,10 @@ from tui_eval.slow_imports import FORMATS
 # -- The formats of JSON schemas as Ajv's collection of formats has them.
 
 
-_LIST = """date time date-time iso-time iso-date-time duration uri uri-reference uri-template url email hostname ipv4
+_FORMAT_LIST = """date time date-time iso-time iso-date-time duration uri uri-reference uri-template url email hostname ipv4
     ipv6 regex uuid json-pointer json-pointer-uri-fragment relative-json-pointer byte int32 int64 float double
     password binary"""
-NAMES = frozenset(_LIST.split())
+_FORMAT_NAMES = frozenset(_FORMAT_LIST.split())
 """Every other format is an error where a schema names it."""
 
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
@@ -50,7 +50,7 @@ _HOST = re.compile(
     r"(?:[a-z0-9\u00a1-\uffff]+(?:-+[a-z0-9\u00a1-\uffff]+)*\.)+[a-z\u00a1-\uffff]{2,}", re.IGNORECASE
 )
 _VARIABLE = r"(?:[a-z0-9_]|%[0-9a-f]{2})+(?::[1-9][0-9]{0,3}|\*)?"
-_SHAPES = {
+_FORMAT_PATTERNS = {
     "uri-template": re.compile(
         rf"(?:[^\x00-\x20\"'<>%\\^`{{|}}]|%[0-9a-f]{{2}}|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*+",
         re.IGNORECASE,
@@ -119,7 +119,7 @@ def _is_base64(text: str) -> bool:
     return True
 
 
-_TEXTS_of_json_formats: dict[str, Callable[[str], bool]] = {
+_TEXT_FORMATS: dict[str, Callable[[str], bool]] = {
     "date": _is_date,
     "time": lambda text: _is_time(text, zone=True),
     "iso-time": lambda text: _is_time(text, zone=False),
@@ -127,12 +127,15 @@ _TEXTS_of_json_formats: dict[str, Callable[[str], bool]] = {
     "iso-date-time": lambda text: _is_date_time(text, zone=False),
     "url": _is_url,
     "byte": _is_base64,
-    **{name: lambda text, shape=shape: shape.fullmatch(text) is not None for name, shape in _SHAPES.items()},
+    **{
+        name: lambda text, shape=shape: shape.fullmatch(text) is not None
+        for name, shape in _FORMAT_PATTERNS.items()
+    },
 }
 
 
 @lru_cache(maxsize=1)
-def checker() -> Any:
+def format_checker() -> Any:
     """jsonschema's checker with these formats; those not given here are as jsonschema has them."""
     from tui_eval.formats.promptfoo.judge.schema_library import jsonschema
 
@@ -146,7 +149,7 @@ def checker() -> Any:
             not isinstance(value, int | float) or (value == int(value) and low <= value <= high)
         )
 
-    for name, holds in _TEXTS_of_json_formats.items():
+    for name, holds in _TEXT_FORMATS.items():
         made.checks(name, raises=ValueError)(
             lambda value, holds=holds: not isinstance(value, str) or holds(value)
         )
@@ -155,7 +158,7 @@ def checker() -> Any:
     return made
 
 
-def order(name: str, text: str) -> Any:
+def order_key(name: str, text: str) -> Any:
     """What two texts of a format are compared by (`formatMinimum` and the like); None: they are not."""
     return _ORDERS[name](text) if name in _ORDERS else None
 
@@ -181,8 +184,7 @@ _ORDERS: dict[str, Callable[[str], Any]] = {
     "date-time": lambda text: _moment(text, whole=True),
     "iso-date-time": lambda text: _moment(text, whole=True),
 }
-ORDERED = frozenset(_ORDERS)
-"""The formats whose texts have an order."""
+"""By the formats whose texts have an order."""
 
 
 # -- The patterns of a JSON schema, which are JavaScript's with the flag `u`.
@@ -207,15 +209,15 @@ return {found};
 """
 
 
-def simple(pattern: str, text: str, *, unknown: bool = True) -> bool:
-    """Without an isolate: patterns that mean the same in Python; any other gives `unknown`."""
-    known = _here(pattern)
+def found_here(pattern: str, text: str, *, unknown: bool = True) -> bool:
+    """Whether a pattern that means the same in Python is found in a text; of any other pattern, `unknown`."""
+    known = _in_python(pattern)
     return unknown if known is None else known.search(text) is not None
 
 
-def of(schema: Any) -> set[str]:
+def undecided_patterns(schema: Any) -> set[str]:
     """The patterns of a schema that only JavaScript can decide."""
-    return {pattern for pattern in _patterns(schema) if _here(pattern) is None}
+    return {pattern for pattern in _patterns(schema) if _in_python(pattern) is None}
 
 
 async def matcher(patterns: set[str], values: Sequence[Any], evidence: JudgeInput) -> Matches:
@@ -225,7 +227,7 @@ async def matcher(patterns: set[str], values: Sequence[Any], evidence: JudgeInpu
         CannotJudge: a pattern is invalid, or there is no isolate.
     """
     if not patterns:
-        return simple
+        return found_here
     texts = sorted({text for value in values for text in _texts(value)})
     context = {"patterns": sorted(patterns), "texts": texts}
     try:
@@ -239,10 +241,10 @@ async def matcher(patterns: set[str], values: Sequence[Any], evidence: JudgeInpu
     known = {
         pattern: dict(zip(texts, found, strict=True)) for pattern, found in dict(answer["found"]).items()
     }
-    return lambda pattern, text: known[pattern][text] if pattern in known else simple(pattern, text)
+    return lambda pattern, text: known[pattern][text] if pattern in known else found_here(pattern, text)
 
 
-def _here(pattern: str) -> re.Pattern[str] | None:
+def _in_python(pattern: str) -> re.Pattern[str] | None:
     if not _SAME_WITH_FLAG.fullmatch(pattern):
         return None
     found = translated(pattern)
@@ -278,7 +280,7 @@ def _texts(value: Any) -> Iterator[str]:
 # -- What does not conform to a JSON schema, in Ajv's words.
 
 
-_TEXTS = {
+_AJV_WORDS = {
     "type": lambda error: f"must be {','.join(listed(error.validator_value))}",
     "required": lambda error: f"must have required property '{_missing(error)}'",
     "const": lambda error: "must be equal to constant",
@@ -313,7 +315,7 @@ def ajv_text(error: Any) -> str:
 
 def ajv_words(error: Any) -> str:
     """The rule that is broken, without the place."""
-    words = _TEXTS.get(error.validator)
+    words = _AJV_WORDS.get(error.validator)
     return words(error) if words else error.message
 
 
@@ -427,7 +429,7 @@ def _conforming(call: AssertionCall, values: Sequence[Any], conforms: str) -> Re
     schema = _schema(call.kind, call.value)
     text = _text(schema)
     _check(text)
-    patterns = of(schema)
+    patterns = undecided_patterns(schema)
     if patterns:
         return _conforming_later(call, schema, patterns, values, conforms)
     return _conforming_now(call, _validator(text), values, conforms)
@@ -437,7 +439,7 @@ async def _conforming_later(
     call: AssertionCall, schema: Any, patterns: set[str], values: Sequence[Any], conforms: str
 ) -> Result:
     matches = await matcher(patterns, values, call.evidence)
-    validator = _made(js.parse_json(js.json_text(schema)), matches)
+    validator = _validator_of(js.parse_json(js.json_text(schema)), matches)
     if len(call.text) > _LARGE:
         return await in_turn(lambda: _conforming_now(call, validator, values, conforms))
     return _conforming_now(call, validator, values, conforms)
@@ -620,7 +622,7 @@ def _forbidden(schema: dict[str, Any]) -> Iterator[str]:
         name = schema.get("format")
         if name is None:
             yield f"parent schema must have dependencies of {key}: format"
-        elif name in NAMES and name not in ORDERED:
+        elif name in _FORMAT_NAMES and name not in _ORDERS:
             yield f'"{key}": format "{name}" does not define "compare" function'
 
 
@@ -629,7 +631,7 @@ def _ignored(schema: dict[str, Any]) -> Iterator[str]:
         if key not in _KEYWORDS:
             yield f'unknown keyword: "{key}"'
     name = schema.get("format")
-    if name is not None and name not in NAMES:
+    if name is not None and name not in _FORMAT_NAMES:
         yield f'unknown format "{name}" ignored in schema'
     if "if" in schema and not schema.keys() & {"then", "else"}:
         yield '"if" without "then" and "else" is ignored'
@@ -640,16 +642,16 @@ def _ignored(schema: dict[str, Any]) -> Iterator[str]:
     patterns: dict[str, Any] = schema.get("patternProperties") or {}
     for pattern in patterns if any(inner not in ({}, True) for inner in patterns.values()) else ():
         for key in properties:
-            if simple(pattern, key, unknown=False):
+            if found_here(pattern, key, unknown=False):
                 yield f"property {key} matches pattern {pattern} (use allowMatchingProperties)"
 
 
 @lru_cache(maxsize=256)
 def _validator(schema_text: str) -> Any:
-    return _made(js.parse_json(schema_text), simple)
+    return _validator_of(js.parse_json(schema_text), found_here)
 
 
-def _made(schema: Any, matches: Matches) -> Any:
+def _validator_of(schema: Any, matches: Matches) -> Any:
     """A validator of draft 07 with Ajv's liberties: `nullable`, keywords beside `$ref`, limits of formats."""
     from tui_eval.formats.promptfoo.judge.schema_library import jsonschema
 
@@ -692,11 +694,11 @@ def _made(schema: Any, matches: Matches) -> Any:
         meta_schema=given.META_SCHEMA,
         validators={**given.VALIDATORS, **own},
         type_checker=given.TYPE_CHECKER,
-        format_checker=checker(),
+        format_checker=format_checker(),
         id_of=given.ID_OF,
         applicable_validators=_all_keywords,
     )
-    return made(schema, format_checker=checker())
+    return made(schema, format_checker=format_checker())
 
 
 def _all_keywords(schema: Any) -> Any:
@@ -709,6 +711,6 @@ def _limit(validator: Any, wanted: str, instance: Any, schema: dict[str, Any]) -
     for key in _LIMITS.keys() & schema.keys():
         sign, holds = _LIMITS[key]
         if schema[key] is wanted and isinstance(instance, str):
-            ours, theirs = (order(schema["format"], text) for text in (instance, wanted))
+            ours, theirs = (order_key(schema["format"], text) for text in (instance, wanted))
             if ours is not None and theirs is not None and not holds((ours > theirs) - (ours < theirs)):
                 yield jsonschema.ValidationError(f"should be {sign} {wanted}")
