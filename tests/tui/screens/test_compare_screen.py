@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,8 @@ from tui_eval.model import Attempt, Case, Entry, Turn, Usage
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
+from tui_eval.tui import background
+from tui_eval.tui.loaders import compare_loader
 from tui_eval.tui.loaders.compare_loader import CompareChoice, Half, Sides, newest_right
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare_screen import CompareScreen
@@ -59,6 +62,31 @@ async def compared(app, pilot) -> CompareScreen:
     await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
     await pilot.pause()
     return app.screen
+
+
+async def test_what_takes_long_says_how_far_it_is_and_another_time_that_it_goes_on(tmp_path, monkeypatch):
+    root = project(tmp_path)
+    write_runs(root, ["passed"] * 3, ["failed", "passed", "passed"])
+    go_on, whole = threading.Event(), compare_loader.compare
+
+    def slow(before, after):
+        assert go_on.wait(20)
+        return whole(before, after)
+
+    monkeypatch.setattr(compare_loader, "compare", slow)
+    monkeypatch.setattr(background, "SLOW", 0.05)
+    async with running_app(root, notices=True) as (app, pilot):
+        await to_runs(app, pilot)
+        await pilot.press("c")
+        await sees(app, pilot, "Comparing 3 with 3 cases")
+        go_on.set()
+        await compared(app, pilot)
+        await sees(app, pilot, "1 regressed")
+        go_on.clear()
+        await pilot.press("s")
+        await sees(app, pilot, "comparing (", "1 regressed")  # the others are shown still
+        go_on.set()
+        await sees(app, pilot, "1 fixed")
 
 
 @pytest.mark.real

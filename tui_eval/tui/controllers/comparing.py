@@ -111,7 +111,8 @@ class CompareController:
             self._ask("Compare which?", answers, answer)
 
         work = partial(candidates, self.state.root, folder)
-        self._core.tasks.thread(work, take, name="columns", opens=True)
+        slow = "looking what it can be compared with"
+        self._core.tasks.thread(work, take, name="columns", opens=True, slow=slow)
 
 
 def _against(one: Column, other: Column) -> str:

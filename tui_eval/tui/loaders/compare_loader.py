@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -23,6 +23,7 @@ from tui_eval.store.summary import CaseSummary
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.compare.sides_view import SidePair, pairs
 from tui_eval.tui.state.data.data_view import PairedRows, paired_rows
+from tui_eval.tui.state.text.formatting import counted
 
 RUNS = 40
 """Runs of a case whose attempts can be chosen, the newest ones."""
@@ -95,15 +96,23 @@ def load_half(half: Half) -> list[CaseSummary]:
     ]
 
 
-def load_comparison(root: Path, before: Half, after: Half) -> Compared:
-    """Both sides against each other.
+def load_comparison(
+    root: Path, before: Half, after: Half, tell: Callable[[str], None] = lambda _: None
+) -> Compared:
+    """Both sides against each other. `tell` is told what is done now: of many cases it takes a while.
 
     Raises:
         StoreError: one of them cannot be read.
     """
     first, second = _with_linked(root, before, after), _with_linked(root, after, before)
     later, earlier = (other_half(root, before, after, step) is not None for step in (1, -1))
-    comparison = compare(load_half(first), load_half(second))
+    tell("Reading the first of two.")
+    old = load_half(first)
+    tell("Reading the second of two.")
+    new = load_half(second)
+    tell(f"Comparing {len(old):,} with {counted(len(new), 'case')}.")
+    comparison = compare(old, new)
+    tell(f"Naming {counted(len(comparison.cases), 'case')}.")
     comparison.incomplete = lacking_beside(second.linked or [second.folder])
     called = called_in(dict.fromkeys([first.folder, second.folder]))
     return Compared(first, second, comparison, later, earlier, called)

@@ -55,6 +55,8 @@ STYLES: dict[Change, str] = {
 
 WHOLE = 1_000
 """Columns in which a row has everything."""
+SLOW = "comparing"
+"""What is said again and again while others are shown still."""
 Only = Literal["", "changed", "answers"]
 ONLY = {"changed": "only what changed", "answers": "only other answers"}
 """What is said of what is shown, where that is not everything."""
@@ -149,9 +151,13 @@ class CompareScreen(Place, inherit_bindings=False):
         self._generation += 1
         generation = self._generation
 
+        def tell(words: str) -> None:
+            """Called in the thread."""
+            self.app.call_later(self._at_work, generation, words)
+
         def read() -> tuple[Compared, list[CompareRow]]:
             state = self.services.state
-            compared = load_comparison(state.root, self.before, self.after)
+            compared = load_comparison(state.root, self.before, self.after, tell)
 
             def name_of(case_id: str, name: str) -> str:
                 return state.name_of(case_id, compared.called.get(case_id, name))
@@ -159,7 +165,14 @@ class CompareScreen(Place, inherit_bindings=False):
             return compared, rows(compared.comparison, agents=self.agents, name_of=name_of)
 
         take, failed = partial(self._take, generation, keep), partial(self._failed, generation)
-        run_in_thread(self.app, read, take, failed, name="compare", opens=not keep)
+        slow = "" if keep or not self._rows else SLOW
+        self.services.tasks.thread(read, take, failed, name="compare", opens=not keep, slow=slow)
+
+    def _at_work(self, generation: int, words: str) -> None:
+        """Say how far it is, while nothing is shown."""
+        if generation == self._generation and stands(self) and self.comparison is None:
+            self.table.empty = words
+            self.table.relayout()
 
     def _failed(self, generation: int, error: Exception) -> None:
         if generation == self._generation and stands(self):

@@ -147,7 +147,8 @@ def rows(
     by_change: dict[Change, list[CaseChange]] = {change: [] for change in CHANGES}
     for case in comparison.cases:
         by_change[case.change].append(case)
-    found: list[CompareRow] = []
+    groups: list[tuple[CompareRow, list[CaseChange], list[RowName]]] = []
+    widest, told = 0, False
     once = all(
         one is None or one.attempts < 2 for case in comparison.cases for one in (case.before, case.after)
     )
@@ -159,16 +160,18 @@ def rows(
             words += f"; {edited:,} {EDITED}"
         if change == "unchanged" and comparison.other_answers:
             words += f"; of {OTHER_ANSWER} {comparison.other_answers:,} the answer differs"
-        found.append(CompareRow(change, None, len(cases), words))
+        names = _names(cases, name_of)
+        told = told or any(map(reason_of, cases))
+        widest = max(widest, max(map(_named, names)))
+        groups.append((CompareRow(change, None, len(cases), words), cases, names))
+    found: list[CompareRow] = []
+    for heading, cases, names in groups:
+        found.append(heading)
         found += [
-            CompareRow(change, case, 0, "", name, once=once)
-            for name, case in zip(_names(cases, name_of), cases, strict=True)
+            CompareRow(heading.change, case, 0, "", name, once=once, widest=widest if told else 0)
+            for name, case in zip(names, cases, strict=True)
         ]
-    told = [row for row in found if row.case is not None]
-    if not any(reason_of(row.case) for row in told if row.case is not None):
-        return found
-    widest = max(_named(row.name) for row in told)
-    return [row._replace(widest=widest) if row.case is not None else row for row in found]
+    return found
 
 
 def _named(name: RowName) -> int:
