@@ -512,6 +512,34 @@ async def test_a_server_that_closes_after_each_answer_is_asked_all_turns_once(
     assert len(asked) == 3
 
 
+async def test_what_a_server_says_unasked_is_no_answer_to_the_next_request() -> None:
+    said = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal said
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                await reader.readuntil(b"\r\n\r\n")
+                said += 1
+                body = str(said).encode()
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n" + body)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n?")
+                await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
+        client = HttpClient(url)
+        answers: list[bytes] = []
+        for _ in range(3):
+            answers.append(await client.call("GET", url).whole())
+            await asyncio.sleep(0.05)  # the loop has heard what came
+        await client.close()
+    assert answers == [b"1", b"2", b"3"]
+
+
 @pytest.mark.parametrize(
     ("kind", "key", "asked"),
     [

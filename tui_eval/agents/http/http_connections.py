@@ -442,9 +442,9 @@ class Connector(aiohttp.TCPConnector):
 
     async def _get(self, key: Any, traces: Any) -> Any:
         """One that is kept and can be used: not where its server has ended it, which the loop may not have
-        heard yet."""
+        heard yet, or has said more than was asked: that would be the answer to the next request."""
         kept = self._conns.get(key)
-        while kept and not _is_quiet(kept[0][0].transport):
+        while kept and (kept[0][0].should_close or not _is_quiet(kept[0][0].transport)):
             protocol, _ = kept.popleft()
             protocol.close()
         return await super()._get(key, traces)
