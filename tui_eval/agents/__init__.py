@@ -22,8 +22,9 @@ from tui_eval.agents.choose import (
     from_argument,
     from_file,
 )
-from tui_eval.agents.promptfoo.promptfoo_env import with_env
+from tui_eval.agents.promptfoo.promptfoo_env import not_filled_in, with_env
 from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.guard.trust import variable
 
 TYPES: dict[str, str] = {
     "openai": "tui_eval.agents.models.openai:OpenAIAgent",
@@ -72,6 +73,10 @@ def agent_class(type_name: str) -> type[Agent]:
     raise ConfigError(f"there is no agent type {type_name}; types: {', '.join(TYPES)}")
 
 
+_OF_PROVIDERS = {"promptfoo-http", "webhook", "websocket"}
+"""Types that only a promptfoo suite makes, whose templates its environment is filled into when it is read."""
+
+
 def create(spec: AgentSpec, services: Services) -> Agent:
     """The agent of an entry whose `${NAME}`s are filled in (`config.fill`).
 
@@ -79,6 +84,9 @@ def create(spec: AgentSpec, services: Services) -> Agent:
         ConfigError: an option is wrong; one line that names the key.
         NeedsTrust: it reads a file, or sends a secret to a place, that needs trust.
     """
+    if spec.type in _OF_PROVIDERS or "promptfoo" in spec.options:
+        for name in not_filled_in(spec.options):
+            services.trust.require(variable(name))
     return agent_class(spec.type)(spec, services)
 
 

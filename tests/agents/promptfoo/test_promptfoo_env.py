@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tui_eval.agents import for_provider, for_scores, with_env
+from tui_eval.agents import Services, create, for_provider, for_scores, with_env
 from tui_eval.config.project import AgentSpec, Config, fill
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import NeedsTrust, Trust, variable
 
 SUITE = {
     "OPENAI_API_KEY": "suite-key",
@@ -98,3 +98,28 @@ def test_scripts_are_told_both() -> None:
 def test_without_variables_an_entry_stays(env: Any) -> None:
     entry = {"id": "echo"}
     assert with_env(entry, env) is entry and with_env(None, {"A": "b"}) is None
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"id": "http://localhost:1/x", "config": {"headers": {"Authorization": "Bearer {{env.OTHER_KEY}}"}}},
+        {"id": "http://localhost:1/x", "config": {"body": {"keys": ["{{ env['OTHER_KEY'] }}"]}}},
+        {"id": "ws://localhost:1/x", "config": {"messageTemplate": "{{prompt}} {{ env.OTHER_KEY }}"}},
+        {"id": "webhook:http://localhost:1/x", "config": {"key": "{{env.OTHER_KEY}}"}},
+        {
+            "id": "openai:chat:m",
+            "config": {"apiBaseUrl": "http://localhost:1", "headers": {"X": "{{env.OTHER_KEY}}"}},
+        },
+    ],
+)
+def test_a_provider_is_not_asked_without_what_its_templates_take_from_the_environment(
+    entry: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without trust in the variable the server was sent nothing in its place, and its answer was judged."""
+    spec = for_provider(entry, Config(tmp_path), tmp_path)
+    create(spec, Services(root=tmp_path, trust=Trust()))  # a name that nobody has is empty, as in promptfoo
+    monkeypatch.setenv("OTHER_KEY", "other-key")
+    with pytest.raises(NeedsTrust, match="read the environment variable OTHER_KEY"):
+        create(spec, Services(root=tmp_path, trust=Trust()))
+    create(spec, Services(root=tmp_path, trust=Trust(agreed=frozenset([variable("OTHER_KEY")]))))

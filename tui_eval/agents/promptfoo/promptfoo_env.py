@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from tui_eval.guard.trust import Trust
 
 _OF = {
     "openai": {
@@ -83,3 +86,18 @@ def _number(value: Any) -> int | float | None:
         return float(value) if "." in str(value) else int(value)
     except ValueError:
         return None
+
+
+def not_filled_in(options: Any) -> Iterator[str]:
+    """The variables of the person's environment that a provider's templates (`Bearer {{env.KEY}}`) still name: its
+    suite was read without trust in them, and nothing would be sent in their place."""
+    if isinstance(options, str):
+        if "{{" in options and "env" in options:
+            from tui_eval.nunjucks.suite_environment import SuiteEnvironment, variables_named
+
+            there = SuiteEnvironment({}, Trust())
+            for tag in re.findall(r"(?s)\{\{(.{1,400}?)\}\}", options):
+                yield from (name for name in variables_named(tag) if name in there)
+    elif isinstance(options, (Mapping, list)):
+        for item in options.values() if isinstance(options, Mapping) else options:
+            yield from not_filled_in(item)
