@@ -24,7 +24,7 @@ class ExtensionError(Exception):
 
 
 def adding(extra: str) -> str:
-    """The command that adds an extra, and where it is given. It does not install tui-eval by its name: that is on no
+    """The command that adds an extra, and where it is given. It never installs us by our name: that is on no
     package index, where anybody may take it."""
     return f"pip install -e '.[{extra}]' in the clone of tui-eval"
 
