@@ -31,6 +31,7 @@ from tui_eval.scripting.python.python_host import printed
 CODE = """
 import asyncio
 from tui_eval import events
+from tui_eval import model
 from tui_eval.model import Usage
 
 def answer(message):
@@ -80,6 +81,21 @@ def decorated(message):
     yield "Hel"
     yield events.ToolCall("1", "look", {})
     yield "lo"
+
+async def handed_on(message):
+    return decorated(message)
+
+def ended_twice(message):
+    yield events.Finished(model.Reply(turn=1, text="Hello", metadata={"escalated": True}))
+    yield events.Finished(model.Reply(turn=1, text="Bye"))
+
+def spoke_after_its_end(message):
+    yield events.Finished(model.Reply(turn=1, text="Bye"))
+    yield "Hello"
+
+def text_after_facts(message):
+    yield events.Finished(model.Reply(turn=1, metadata={"escalated": True}))
+    yield "Hello"
 
 def told(message):
     yield "Hel"
@@ -321,6 +337,25 @@ async def test_a_function_that_returns_a_generator_answers_piece_by_piece(folder
     split over two, and its calls counted for nothing."""
     found, replies = await talk(agent("python", folder, function="bot.py:decorated"), "x")
     assert replies[0].text == "Hello" and of(found, ToolCall)[0].name == "look"
+
+
+async def test_an_async_function_that_returns_a_generator_streams_too(folder: Path) -> None:
+    found, replies = await talk(agent("python", folder, function="bot.py:handed_on"), "x")
+    assert replies[0].text == "Hello" and of(found, ToolCall)[0].name == "look"
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [("ended_twice", "gave Finished twice"), ("spoke_after_its_end", "gave text after Finished")],
+)
+async def test_what_a_generator_says_before_or_after_its_end_is_not_dropped_in_silence(
+    folder: Path, function: str, said: str
+) -> None:
+    """`should_not_contain: [hello]` and `escalated: false` passed on the one that was judged."""
+    with pytest.raises(AgentError, match=rf"bot\.py:{function} {said}"):
+        await talk(agent("python", folder, function=f"bot.py:{function}"), "x")
+    replies = (await talk(agent("python", folder, function="bot.py:text_after_facts"), "x"))[1]
+    assert replies[0].text == "Hello" and replies[0].metadata == {"escalated": True}
 
 
 async def test_what_a_generator_returns_is_not_dropped_in_silence(folder: Path) -> None:

@@ -222,7 +222,7 @@ class PythonSession(RememberingSession):
                     async for part in stream:
                         if isinstance(part, CallResult):
                             result = part
-                        elif said.take(part):
+                        elif said.take(part, agent.shown):
                             yield part
         except ScriptError as error:
             raise AgentError(
@@ -318,8 +318,21 @@ class _Streamed:
         self._cost: float | None = None
         self._acted = False
 
-    def take(self, event: Event) -> bool:
-        """One event; whether it is passed on."""
+    def take(self, event: Event, who: str) -> bool:
+        """One event; whether it is passed on.
+
+        Raises:
+            AgentError: the turn had ended with a text, which would be judged without what comes now.
+        """
+        ended = self._reply
+        if ended is not None and (isinstance(event, Finished) or (ended.text and _speaks(event))):
+            said = "gave Finished twice" if isinstance(event, Finished) else "gave text after Finished"
+            raise AgentError(
+                f"{who} {said}: Finished is the last of a turn",
+                answer=self.text,
+                code="unreadable",
+                said=said,
+            )
         if isinstance(event, Finished):
             self._reply = event.reply
             return False
@@ -367,6 +380,11 @@ class _Streamed:
         reply.usage = reply.usage or self._usage or usage_from(reply.metadata or {})
         reply.cost = reply.cost if reply.cost is not None else self._cost
         return reply
+
+
+def _speaks(event: Event) -> bool:
+    """Whether these are words of its own."""
+    return isinstance(event, TextDelta | Message) and not event.agent and bool(event.text.strip())
 
 
 _KINDS = {str: "text", dict: "a mapping", list: "a list", bool: "a boolean", type(None): "None"}

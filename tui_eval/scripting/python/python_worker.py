@@ -213,6 +213,11 @@ class PythonWorker:
                 if inspect.isasyncgen(result):
                     await self._await(identity, result, streaming)
                     return
+                if inspect.isgenerator(result):  # in a thread: it may hold up the loop of the others
+                    result, streamed = (
+                        await asyncio.to_thread(self._drain, identity, result, streaming),
+                        streaming,
+                    )
             self._end(identity, {"kind": "result", "value": result, "streamed": streamed})
         except BaseException as error:  # also CancelledError: the host waits to hear of the end
             self._fail(identity, error)
