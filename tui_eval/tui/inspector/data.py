@@ -16,7 +16,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
-from textual.widget import Widget
 
 from tui_eval.agent_query import agent_query
 from tui_eval.frames.sql_faults import fault_place
@@ -260,10 +259,6 @@ class DataTab(SearchedRows):
     def text(self) -> TextPane:
         """The SQL, or the words."""
         return self.query_one(TextPane)
-
-    def panes(self) -> list[Widget]:
-        """The rows and, where shown, the SQL."""
-        return [pane for pane in (self.grid, self.text) if pane.display]
 
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show an attempt's rows; they are aligned in a thread."""

@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 from textual.timer import Timer
-from textual.widget import Widget
 
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.inspector.tab import REST, InspectorTab
@@ -85,10 +84,6 @@ class HistoryTab(InspectorTab):
     def text(self) -> TextPane:
         """The attempt under the cursor."""
         return self.query_one(TextPane)
-
-    def panes(self) -> list[Widget]:
-        """Both."""
-        return [pane for pane in (self.table, self.text) if pane.display]
 
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show what is known of the case; nothing until it was read."""

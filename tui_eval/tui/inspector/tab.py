@@ -76,8 +76,8 @@ class InspectorTab(Horizontal):
         return None
 
     def panes(self) -> list[Widget]:
-        """What tab goes through, those that are shown."""
-        return [pane for pane in self.query(LinePane) if pane.display]
+        """What tab goes through: the panes that are shown and take keys."""
+        return [pane for pane in self.query(LinePane) if pane.display and pane.can_focus]
 
     def turn(self, step: int) -> str:
         """To the next or previous turn; what to say where there is none."""

@@ -13,7 +13,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
-from textual.widget import Widget
 
 from tui_eval.model import Attempt
 from tui_eval.tui.background import run_in_thread, stands
@@ -107,10 +106,6 @@ class ToolsTab(InspectorTab):
     def text(self) -> TextPane:
         """The selected call."""
         return self.query_one(TextPane)
-
-    def panes(self) -> list[Widget]:
-        """Both."""
-        return [pane for pane in (self.table, self.text) if pane.display]
 
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show an attempt's calls, from the first that failed or was not as expected; many, or large ones, are
