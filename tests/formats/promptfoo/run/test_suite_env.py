@@ -224,3 +224,9 @@ async def test_the_env_file_is_asked_for_where_a_suite_has_code(tmp_path: Path) 
     trust = Trust()
     read.read("promptfooconfig.yaml", SCRIPTS["promptfooconfig.yaml"], Config(root=tmp_path), trust)
     assert "read .env" in trust.wanted
+    trust = Trust()
+    inline = (
+        "prompts: [hi]\nproviders: [echo]\ntests: [{assert: [{type: javascript, value: process.env.WORD}]}]\n"
+    )
+    read.read("promptfooconfig.yaml", inline, Config(root=tmp_path), trust)
+    assert "read .env" in trust.wanted

@@ -15,7 +15,9 @@ from tui_eval.nunjucks.suite_environment import SuiteEnvironment, parse, passed_
 _ENV = re.compile(
     r"""\{\{-?\s{0,20}env(?:\.([A-Za-z_]\w{0,200})|\[\s{0,20}["']([^"'\]]{1,200})["']\s{0,20}\])([^{}]{0,400}?)-?\}\}"""
 )
-_CODE = re.compile(r"\b(?:exec|python|ruby|golang):|\.(?:py|[cm]?[jt]s|rb|go)\b")
+_CODE = re.compile(
+    r"\b(?:exec|python|ruby|golang):|\.(?:py|[cm]?[jt]s|rb|go)\b|\bprocess\s{0,20}\??\.\s{0,20}env\b"
+)
 """What names code: it finds the `.env` in its environment."""
 
 
