@@ -22,9 +22,8 @@ from tui_eval.agents.choose import (
     from_argument,
     from_file,
 )
-from tui_eval.agents.promptfoo.promptfoo_env import not_filled_in, with_env
+from tui_eval.agents.promptfoo.promptfoo_env import untrusted, with_env
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.guard.trust import variable
 
 TYPES: dict[str, str] = {
     "openai": "tui_eval.agents.models.openai:OpenAIAgent",
@@ -85,8 +84,8 @@ def create(spec: AgentSpec, services: Services) -> Agent:
         NeedsTrust: it reads a file, or sends a secret to a place, that needs trust.
     """
     if spec.type in _OF_PROVIDERS or "promptfoo" in spec.options:
-        for name in not_filled_in(spec.options):
-            services.trust.require(variable(name))
+        for what in untrusted(spec.options, spec.base, services.root):
+            services.trust.require(what)
     return agent_class(spec.type)(spec, services)
 
 

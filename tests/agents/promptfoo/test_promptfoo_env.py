@@ -119,6 +119,10 @@ def test_a_provider_is_not_asked_without_what_its_templates_take_from_the_enviro
     """Without trust in the variable the server was sent nothing in its place, and its answer was judged."""
     spec = for_provider(entry, Config(tmp_path), tmp_path)
     create(spec, Services(root=tmp_path, trust=Trust()))  # a name that nobody has is empty, as in promptfoo
+    (tmp_path / ".env").write_text("OTHER_KEY=other-key", "utf-8")
+    with pytest.raises(NeedsTrust, match=r"read \.env "):
+        create(spec, Services(root=tmp_path, trust=Trust()))
+    create(spec, Services(root=tmp_path, trust=Trust(agreed=frozenset(["read .env"]))))
     monkeypatch.setenv("OTHER_KEY", "other-key")
     with pytest.raises(NeedsTrust, match="read the environment variable OTHER_KEY"):
         create(spec, Services(root=tmp_path, trust=Trust()))

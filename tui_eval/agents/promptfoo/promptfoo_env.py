@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import Trust, from_root, variable
 
 _OF = {
     "openai": {
@@ -88,16 +89,26 @@ def _number(value: Any) -> int | float | None:
         return None
 
 
-def not_filled_in(options: Any) -> Iterator[str]:
-    """The variables of the person's environment that a provider's templates (`Bearer {{env.KEY}}`) still name: its
-    suite was read without trust in them, and nothing would be sent in their place."""
+def untrusted(options: Any, base: str, root: Path) -> Iterator[str]:
+    """What a provider's templates (`Bearer {{env.KEY}}`) need trust for: they still name variables since the suite was
+    read without, and nothing would be sent in their place. `base` is the suite's folder."""
+    for name in _named(options):
+        from tui_eval.nunjucks.suite_environment import SuiteEnvironment
+
+        beside = Path(base) / ".env"
+        if name in SuiteEnvironment({}, Trust()):
+            yield variable(name)
+        elif base and beside.is_file():  # whether it has this one nobody knows
+            yield f"read {from_root(beside, root)}"
+
+
+def _named(options: Any) -> Iterator[str]:
     if isinstance(options, str):
         if "{{" in options and "env" in options:
-            from tui_eval.nunjucks.suite_environment import SuiteEnvironment, variables_named
+            from tui_eval.nunjucks.suite_environment import variables_named
 
-            there = SuiteEnvironment({}, Trust())
             for tag in re.findall(r"(?s)\{\{(.{1,400}?)\}\}", options):
-                yield from (name for name in variables_named(tag) if name in there)
+                yield from variables_named(tag)
     elif isinstance(options, (Mapping, list)):
         for item in options.values() if isinstance(options, Mapping) else options:
-            yield from not_filled_in(item)
+            yield from _named(item)
