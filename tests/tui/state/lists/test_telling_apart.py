@@ -70,6 +70,7 @@ def test_heads_begin_with_what_tells_them_apart() -> None:
         "…4.1-mini",
     ]
     assert heads_apart(["atlas", "atlas-mini", "borealis-large"], 7) == ["atlas", "…mini", "boreal…"]
+    assert heads_apart(["echo-a", "echo-b", "a rather long label"], 8) == ["echo-a", "echo-b", "a rathe…"]
 
 
 @pytest.mark.real

@@ -123,9 +123,12 @@ def _without_words(names: Sequence[str], found: Mapping[str, Differs], width: in
     """The names without the words with which another begins too, with a sign for these where all have room for it."""
     if all(cell_len(name) <= width for name in names):
         return list(names)
+    # Those that begin alike keep it where all of them have the room.
+    wide = {name[: differs.shared] for name, differs in found.items() if cell_len(name) > width}
     rests = {
         name: name[max((end.end() for end in _WORD_ENDS.finditer(name, 0, differs.own + 1)), default=0) :]
         for name, differs in found.items()
+        if name[: differs.shared] in wide
     }
     sign = "…" if all(cell_len(rest) < width for rest in rests.values()) else ""
     return [
