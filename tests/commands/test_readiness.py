@@ -390,3 +390,16 @@ def test_a_python_file_outside_the_project_is_not_read_without_trust(
     )
     assert "secret" not in cli("check", "suite.yaml").out
     assert "bot.py has no function 'answer' (there is: secret)" in cli("check", "--trust", "suite.yaml").out
+
+
+def test_files_of_an_agent_that_are_not_there_are_noted(cli: Cli, project: Path) -> None:
+    """`--changed` said that nothing had changed, whatever was edited in the folder that was meant."""
+    (project / "prompts").mkdir()
+    for name in ("prompt/", "prompts/*.md"):
+        (project / "tui_eval.yaml").write_text(
+            f"agents:\n  helper: {{type: echo, files: [prompts/, '{name}']}}\n"
+        )
+        told = cli("check", "suite.yaml")
+        assert told.code == 0 and f"tui_eval.yaml:2: agents.helper.files: there is no {name}; " in told.out
+    (project / "tui_eval.yaml").write_text("agents:\n  helper: {type: echo, files: [prompts/]}\n")
+    assert "files:" not in cli("check", "suite.yaml").out.replace("1 file", "")

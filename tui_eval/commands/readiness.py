@@ -178,6 +178,13 @@ def _fault(spec: AgentSpec, config: Config, trust: Trust) -> _Fault | None:
     keyed = filled.options.get("api_key") or headers & {"authorization", "x-api-key"}
     if usual and not keyed and (not address or is_own_host(spec.type, str(address))):
         return fault("there is no key of its provider", f"set {usual}", "")
+    base = Path(spec.base or config.root)
+    gone = (
+        [name for name in spec.files if "${" not in name and not os.path.exists(base / name)] if entry else []
+    )
+    if gone:
+        cure = "name a file or folder: what is in it is looked at by --changed, --cache and `E`"
+        return fault(f"there is no {gone[0]}", cure, "files")
     return None
 
 
