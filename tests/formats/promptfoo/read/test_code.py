@@ -233,6 +233,15 @@ def test_configurations_that_fail(tmp_path: Path) -> None:
         assert "\n" not in str(suite.problems[0])
 
 
+def test_numbers_of_tests_made_by_python_are_those_that_json_hands_on(make: Make) -> None:
+    text = "providers: [echo]\ntests: file://gen.py"
+    code = "def generate_tests(): return [{'vars': {'a': %s}}]"
+    variables = make(text, gen__py=code % "[1.0, 2.5, -0.0, 2**60]", trusted=True).cases[0].vars
+    assert repr(variables["a"]) == "[1, 2.5, 0, 1152921504606847000]"
+    suite = make(text, gen__py=code % "float('nan')", trusted=True)
+    assert "generate_tests gives NaN or an infinite number, which JSON cannot hold" in str(errors(suite)[0])
+
+
 @node_needed
 def test_tests_made_by_javascript(make: Make) -> None:
     suite = make(

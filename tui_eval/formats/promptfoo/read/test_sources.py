@@ -33,6 +33,7 @@ from tui_eval.formats.promptfoo.read.suite_file import (
 )
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest, TestReader
 from tui_eval.formats.promptfoo.read.test_rows import CsvError, records
+from tui_eval.guard import figures
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, script
 from tui_eval.javascript import values as js
@@ -383,7 +384,11 @@ def run_generator(reading: SuiteReading, path: Path, function: str | None, confi
         raise Missing(f"{shown}: {error}", error.raised_at) from None
     if not isinstance(result.value, list):
         raise Missing(f"{shown} must return a list of tests, not {brief(result.value)}")
-    return result.value
+    if javascript:
+        return result.value
+    if not figures.all_finite(result.value):
+        raise Missing(f"{shown} gives NaN or an infinite number, which JSON cannot hold")
+    return json.loads(js.json_text(result.value))  # as the tool hears it: Python's 1.0 is 1
 
 
 # -- Tables that are no CSV files: sheets of workbooks, and Google Sheets by their CSV export
