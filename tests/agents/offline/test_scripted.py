@@ -126,6 +126,13 @@ async def test_scripts_without_spaces_stream_too(tmp_path: Path) -> None:
             "default:\n  steps:\n    - {call: x, after: soon}",
             "agent.yaml:3: default.steps.0.after: must be a number",
         ),
+        ("rules:\n  - match: x\ndefault: y", "agent.yaml:2: rules.0: answers nothing: give say or steps"),
+        ("default: {steps: [], cost: 1}", "agent.yaml:1: default: answers nothing"),
+        (
+            "default:\n  vary:\n    - {attempts: 2, say: x}",
+            "agent.yaml:1: default: answers nothing",
+        ),
+        ("default:\n  vary:\n    - {say: x}\n    - {weight: 2}", "default.vary.1: answers nothing"),
         ("rules: [", "agent.yaml:"),
         ("{}", "neither rules nor a default"),
         ("- a", "a script is a mapping"),
@@ -135,6 +142,12 @@ def test_bad_scripts_say_where(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         scripted(tmp_path, text)
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_answer_without_a_word_is_one_that_somebody_wrote(tmp_path: Path) -> None:
+    """A rule with `match:` alone answered with nothing, in which `should_not_contain` found nothing."""
+    for text in ('say: ""', "rows: []", "metadata: {escalated: true}", "finish: length", "vary: [{say: x}]"):
+        scripted(tmp_path, f"rules:\n  - match: x\n    {text}")
 
 
 def test_missing_script(tmp_path: Path) -> None:

@@ -213,7 +213,17 @@ class _Reader:
             attempts = self.numbers(item, "attempts", place)
             weight = self.number(item, "weight", place, 1.0)
             rule.variants.append(Variant(self.answer(item, place, answer), weight, attempts))
+        # An empty answer that nobody wrote would pass whatever must not be said.
+        for index, variant in enumerate(rule.variants):
+            self.answers(variant.answer, (*at, "vary", index))
+        if not any(one.weight and one.attempts is None for one in rule.variants):
+            self.answers(answer, at)
         return rule
+
+    def answers(self, answer: ScriptedAnswer, at: tuple[Any, ...]) -> None:
+        facts = (answer.metadata, answer.sly_data, answer.structure, answer.rows)
+        if not answer.steps and answer.finish == "stop" and all(one is None for one in facts):
+            raise self.wrong(at, 'answers nothing: give say or steps (say: "" for an answer without a word)')
 
     def match(self, rule: Rule, value: Any, at: tuple[Any, ...]) -> None:
         if value is None:
