@@ -236,6 +236,10 @@ class Judgement(msgspec.Struct):
 
 _PASS = r"\bpass"
 _FAIL = r"\bfail"
+_DENIED = (
+    r"(?:\b(?:not?|cannot|never)|n['’]t)\s+(?:\w+\s+){0,2}[\"'`*]{0,3}(?:pass|fail)"  # does not quite pass
+    r"|\b(?:pass|fail)\w*[\"'`*]*\s*[:=]\s*[\"'`*]*(?:false\b|(?:no|0)\s*(?:[\"'`*,;.}\n]|$))"  # {"pass": false}
+)
 _STARTS = 1000
 """Braces at which an object may begin: each costs the reading of what follows."""
 
@@ -243,10 +247,12 @@ _STARTS = 1000
 def pass_or_fail(text: str, *, anywhere: bool = False) -> bool | None:
     """True for a reply that says pass and not fail, False for fail and not pass, else None.
 
-    Case does not matter. `anywhere` takes the letters inside other words too (`bypass`), as
-    neuro-san's driver does.
+    Case does not matter, and one that is denied ("does not pass") is none. `anywhere` takes the letters inside other
+    words too (`bypass`) and looks at nothing else, as neuro-san's driver does.
     """
     lowered = text.lower()
+    if not anywhere and re.search(_DENIED, lowered) is not None:
+        return None
     says_pass = "pass" in lowered if anywhere else re.search(_PASS, lowered) is not None
     says_fail = "fail" in lowered if anywhere else re.search(_FAIL, lowered) is not None
     return says_pass if says_pass != says_fail else None
