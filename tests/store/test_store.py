@@ -16,7 +16,7 @@ from tests.support.waiting import until
 from tui_eval.guard import private
 from tui_eval.model import Attempt, Case, Entry, Evidence, Turn, Usage, Verdict
 from tui_eval.store import index as index_module
-from tui_eval.store import indexed_run, write_thread
+from tui_eval.store import indexed_run, pending, write_thread
 from tui_eval.store.encoding import encode_json, pack, unpack
 from tui_eval.store.held_results import HeldResults
 from tui_eval.store.index import Index
@@ -82,6 +82,36 @@ def test_a_run_is_read_back_as_written(project: Path) -> None:
     assert reader.attempt(refs[0][1]) is None
     assert reader.case(1).turns[0].text == "hello"
     reader.close()
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["many at once", "one by one"])
+def test_attempts_that_end_together_are_written_as_each_alone(
+    project: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    """Also where this SQLite cannot update many rows in one statement; one that ends twice is what it was last."""
+    monkeypatch.setattr(pending, "MANY_AT_ONCE", at_once)
+    writer, references = start(project, cases=60)
+    with contextlib.closing(sqlite3.connect(writer.folder / "run.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # the writer waits, and has much to write then
+        for number, (first, second) in enumerate(references):
+            writer.turn(first, 2 + number % 3)
+            writer.done(first, attempt(f"c{number}", 1, "passed", cost=float(number)), waits=number % 10 == 0)
+            writer.done(second, attempt(f"c{number}", 2, "failed", cost=number + 0.25))
+            if number % 10 == 0:
+                writer.done(first, attempt(f"c{number}", 1, "error", cost=0.5))
+    writer.close()
+    with contextlib.closing(RunReader(writer.folder)) as reader:
+        rows = {row.id: row for row in reader.attempts()}
+        for number, (first, second) in enumerate(references):
+            one, two = rows[first], rows[second]
+            assert one.turn == 2 + number % 3 and two.turn == 0
+            assert (two.state, two.outcome, two.cost) == ("done", "failed", number + 0.25)
+            body = reader.attempt(first)
+            assert body is not None
+            if number % 10 == 0:
+                assert (one.state, one.outcome, one.cost, body.outcome) == ("done", "error", 0.5, "error")
+            else:
+                assert (one.state, one.outcome, one.cost) == ("done", "passed", float(number))
 
 
 async def test_a_viewer_sees_what_runs_also_beside_attempts_that_end(project: Path) -> None:

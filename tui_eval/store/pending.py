@@ -20,15 +20,29 @@ from tui_eval.store.schema import COMPARED_LATER
 Operation = Callable[[sqlite3.Connection], object]
 _LIVE_KEPT_PER_ATTEMPT = 262_144  # characters of live text kept of one running attempt
 
-_ENDED = (
-    "UPDATE attempts SET turn = coalesce(?, turn), outcome = ?, score = ?, message = ?,"
-    " started_at = ?, duration_ms = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?, cost = ?,"
-    " tool_calls = ?, answer = ?, asserted_nothing = ?, cached = ?, saved = ?, cause = ?, alike = ?,"
-    " judge_calls = ?, judge_tokens = ?, judge_cost = ?, judge_cached = ?, judge_saved = ?,"
-    " changed = ?, state = CASE WHEN ?2 IS NULL THEN 'waiting' ELSE 'done' END,"
-    f" detail = CASE WHEN ?2 IS NULL THEN '{COMPARED_LATER}' ELSE '' END"
-    " WHERE id = ?"
-)
+_OF_ENDED = (
+    "turn", "outcome", "score", "message", "started_at", "duration_ms", "input_tokens", "output_tokens", "cached_tokens",
+    "cost", "tool_calls", "answer", "asserted_nothing", "cached", "saved", "cause", "alike", "judge_calls", "judge_tokens",
+    "judge_cost", "judge_cached", "judge_saved", "changed",
+)  # fmt: skip
+"""The columns of an attempt that has ended; behind them stands its id."""
+_ID = len(_OF_ENDED) + 1
+
+
+def _as_ended(value: str) -> str:
+    """An attempt's columns when it has ended; `value` and a number, from 1 on, stand for each of its values."""
+    known = ", ".join(f"{name} = {value}{number}" for number, name in enumerate(_OF_ENDED[1:], 2))
+    waits = f"CASE WHEN {value}2 IS NULL THEN"
+    return (
+        f"UPDATE attempts SET turn = coalesce({value}1, turn), {known}, state = {waits} 'waiting' ELSE 'done' END,"
+        f" detail = {waits} '{COMPARED_LATER}' ELSE '' END"
+    )
+
+
+_ENDED = f"{_as_ended('?')} WHERE id = ?{_ID}"
+_SEVERAL_ENDED = f"{_as_ended('e.column')} FROM (VALUES {{}}) AS e WHERE attempts.id = e.column{_ID}"
+MANY_AT_ONCE = sqlite3.sqlite_version_info >= (3, 33)
+"""Whether this SQLite knows UPDATE … FROM."""
 _LIVE = "INSERT INTO live (attempt_ref, kind, agent, text, name, call_id, at) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -64,8 +78,8 @@ def unkept(attempt: Attempt, error: Exception, whole: bool = False) -> Attempt:
 
 
 class Ended(msgspec.Struct):
-    """An attempt that has ended: the values of `_ENDED` without the turn (the outcome first, None where others are
-    waited for; its id last), and its body; `turn` is where it was."""
+    """An attempt that has ended: the values of `_OF_ENDED` without the turn (the outcome first, None where others are
+    waited for), then its id; and its body. `turn` is where it was."""
 
     values: tuple[Any, ...]
     body: bytes
@@ -182,10 +196,15 @@ def _write_columns(connection: sqlite3.Connection, ref: int, columns: dict[str, 
 
 
 def _write_ended(connection: sqlite3.Connection, ended: list[Ended]) -> None:
-    if ended:
-        connection.executemany(_ENDED, storable_rows([(one.turn, *one.values) for one in ended]))
-        bodies = [(one.ref, one.body) for one in ended]
-        insert_rows(connection, "bodies", bodies, replacing=True)
+    if not ended:
+        return
+    rows = storable_rows([(one.turn, *one.values) for one in ended])
+    once = len({one.ref for one in ended}) == len(ended)  # of two rows for one attempt any might be taken
+    if MANY_AT_ONCE and once:
+        _with_rows(connection, _SEVERAL_ENDED, rows)
+    else:
+        connection.executemany(_ENDED, rows)
+    insert_rows(connection, "bodies", [(one.ref, one.body) for one in ended], replacing=True)
 
 
 class PendingText:
@@ -265,11 +284,15 @@ def insert_rows(
 ) -> None:
     """Insert rows into a table (`into`: its name, with the columns where it has others), within the caller's
     transaction; `replacing` those that are there under the same key."""
+    _with_rows(connection, f"INSERT{' OR REPLACE' if replacing else ''} INTO {into} VALUES {{}}", rows)
+
+
+def _with_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Execute a statement with as many rows at a time as it takes, in place of its `{}`."""
     if not rows:
         return
-    insert = f"INSERT{' OR REPLACE' if replacing else ''} INTO {into} VALUES "
     row = f"({', '.join('?' * len(rows[0]))})"
     together = _VALUES // len(rows[0])
     for start in range(0, len(rows), together):
         some = rows[start : start + together]
-        connection.execute(insert + ", ".join([row] * len(some)), [*chain.from_iterable(some)])
+        connection.execute(statement.format(", ".join([row] * len(some))), [*chain.from_iterable(some)])
