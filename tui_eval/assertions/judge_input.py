@@ -237,8 +237,9 @@ class Judgement(msgspec.Struct):
 _PASS = r"\bpass"
 _FAIL = r"\bfail"
 _DENIED = (
-    r"(?:\b(?:not?|cannot|never)|n['’]t)\s+(?:\w+\s+){0,2}[\"'`*]{0,3}(?:pass|fail)"  # does not quite pass
-    r"|\b(?:pass|fail)\w*[\"'`*]*\s*[:=]\s*[\"'`*]*(?:false\b|(?:no|0)\s*(?:[\"'`*,;.}\n]|$))"  # {"pass": false}
+    r"(?:\bno|(?:\b(?:not|cannot|never|unable[^\S\n]+to)|n['’]t)(?:[^\S\n]+\w+){0,2})"  # does not quite pass
+    r"[^\S\n]+[\"'`*]{0,3}(?:pass|fail)"  # on that line: "It names no price\nFAIL" denies nothing
+    r"|\b(?:pass|fail)\w*[\"'`*]*\s*[:=?][\s\"'`*]*(?:false\b|(?:no|0)\s*(?:[\"'`*,;.}\n]|$))"  # {"pass": false}
 )
 _STARTS = 1000
 """Braces at which an object may begin: each costs the reading of what follows."""

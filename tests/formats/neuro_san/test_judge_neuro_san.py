@@ -244,6 +244,10 @@ async def test_agents_without_sly_data_or_structure_are_errors() -> None:
         ("gist", "It doesn’t quite **pass**", None),
         ("gist", '{"pass": false, "reason": "rude"}', None),
         ("gist", "pass: no", None),
+        ("gist", "Does it pass? No.", None),
+        ("gist", "**Pass:** No", None),
+        ("gist", "No problems found\nPASS", True),  # what another line denies is another thing
+        ("gist", "It does not mention it\n\nFAIL", False),
         ("not_gist", "It does not fail.", None),
         ("gist", "It is not rude, so: pass", True),
         ("gist", '{"pass": true}', True),
