@@ -150,6 +150,20 @@ def test_an_answer_without_a_word_is_one_that_somebody_wrote(tmp_path: Path) -> 
         scripted(tmp_path, f"rules:\n  - match: x\n    {text}")
 
 
+async def test_a_rule_may_say_what_each_attempt_answers_and_no_other_attempt_passes(tmp_path: Path) -> None:
+    """The whole file was an error, which had a say for each attempt that is asked for."""
+    text = (
+        "rules:\n  - match: x\n    vary:\n      - {attempts: [1, 3], say: a}\n      - {attempts: 2, say: b}\n"
+    )
+    made = scripted(tmp_path, text)
+    said = [(await talk(made, "x", attempt=number))[1][0].text for number in (1, 2, 3)]
+    assert said == ["a", "b", "a"]
+    with pytest.raises(AgentError, match=r"agent\.yaml:2: rules\.0: answers nothing in attempt 4"):
+        await talk(made, "x", attempt=4)
+    covered = "match: {text: x, attempts: [2, 3]}\n    vary: [{attempts: 2, say: a}, {attempts: 3, say: b}]"
+    scripted(tmp_path, f"rules:\n  - {covered}")
+
+
 def test_missing_script(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         agent("scripted", tmp_path, script="none.yaml")

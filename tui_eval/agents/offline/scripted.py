@@ -109,6 +109,12 @@ class ScriptedAnswer:
     model: str | None = None
     finish: str = "stop"
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nobody wrote what is answered."""
+        facts = (self.metadata, self.sly_data, self.structure, self.rows)
+        return not self.steps and self.finish == "stop" and all(one is None for one in facts)
+
 
 @dataclass(slots=True)
 class Variant:
@@ -131,6 +137,8 @@ class Rule:
     network: str | None = None
     case: str | None = None
     variants: list[Variant] = field(default_factory=list)
+    nothing: str = ""
+    """What is said of an attempt which none of its variants is for, where it answers nothing itself."""
 
 
 @dataclass(slots=True)
@@ -217,12 +225,14 @@ class _Reader:
         for index, variant in enumerate(rule.variants):
             self.answers(variant.answer, (*at, "vary", index))
         if not any(one.weight and one.attempts is None for one in rule.variants):
-            self.answers(answer, at)
+            told = {number for one in rule.variants for number in one.attempts or ()}
+            if not told or (rule.attempts or {*range(1, max(told))}) - told:
+                self.answers(answer, at)
+            rule.nothing = f"{self.wrong(at, 'answers nothing')} in attempt"  # the suite may ask for no more
         return rule
 
     def answers(self, answer: ScriptedAnswer, at: tuple[Any, ...]) -> None:
-        facts = (answer.metadata, answer.sly_data, answer.structure, answer.rows)
-        if not answer.steps and answer.finish == "stop" and all(one is None for one in facts):
+        if answer.is_nothing:
             raise self.wrong(at, 'answers nothing: give say or steps (say: "" for an answer without a word)')
 
     def match(self, rule: Rule, value: Any, at: tuple[Any, ...]) -> None:
@@ -469,6 +479,8 @@ class ScriptedSession(Session):
                 return variant.answer
         free = [variant for variant in rule.variants if variant.attempts is None]
         if not free or not any(variant.weight for variant in free):
+            if rule.nothing and rule.answer.is_nothing:
+                raise AgentError(f"{rule.nothing} {attempt}", code="no-rule")
             return rule.answer
         return rng.choices(free, [variant.weight for variant in free])[0].answer
 
