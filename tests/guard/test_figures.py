@@ -1,10 +1,12 @@
-"""Money for people."""
+"""Money for people, and numbers that are none."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tui_eval.guard.figures import reaches, usd, usd_in_full
+from tui_eval.guard.figures import all_finite, reaches, usd, usd_in_full
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,14 @@ def test_a_limit_is_reached_by_as_many_answers_as_it_holds(
     for cost in costs:
         spent += cost
     assert reaches(spent, limit) == reached
+
+
+def test_numbers_are_looked_at_however_deep_they_are_and_long_texts_are_not() -> None:
+    """What a script gave was written as JSON again, which 50 MB of text took a second for on the loop of all cases, and
+    what nests a thousand deep could not be."""
+    deep: Any = 1
+    for _ in range(5000):
+        deep = {"in": [deep, "NaN"]}
+    assert all_finite([deep, None, True, 10**400])
+    assert not all_finite({"a": [deep, {"b": float("nan")}]})
+    assert not all_finite(float("-inf"))
