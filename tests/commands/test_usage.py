@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -63,7 +65,7 @@ def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, argumen
         (["run", ".", "--agent", "http://"], "--agent http://: names no host"),
         (["run", ".", "--agent", "http:///chat"], "names no host"),
         (["run", "suit.yaml"], "did you mean suite.yaml?"),
-        (["run", "suite.yaml::says sorry"], "a case is chosen with -s: suite.yaml -s '::says sorry'"),
+        (["run", "suite.yaml::says sorry"], "a case is chosen with -s: suite.yaml -s 'says sorry'"),
         (["run", "deep/er/suite.yaml"], "no folder"),
         (["nowhere"], "nowhere"),
         (["run", ".", "-s", "nothing of the kind"], "greets"),
@@ -318,6 +320,19 @@ def test_every_name_of_run_that_a_foreign_option_leads_to_is_one() -> None:
     for names, here in NAMED_ELSEWHERE.items():
         assert not known & set(names), names
         assert all(word in known for word in here.replace(",", "").split() if word.startswith("-")), here
+
+
+def test_what_is_said_of_a_file_with_a_case_behind_it_can_be_typed(cli: Cli, project: Path) -> None:
+    """Of a promptfoo test it was `-s ::NAME`, which is a whole id and chose nothing: providers follow in its id."""
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['{{x}}']\nproviders: [echo]\n"
+        "tests: [{description: it greets, vars: {x: one}}, {vars: {x: two}}]\n"
+    )
+    for case in ("it greets", "two", "it greets::echo::prompt1"):
+        told = cli("run", f"promptfooconfig.yaml::{case}")
+        found = re.search("a case is chosen with -s: (.+)", told.err)
+        assert told.code == 4 and found is not None, told
+        assert "1 case passed" in cli("run", *shlex.split(found[1])).out
 
 
 def test_show_of_no_case_lists_the_cases_as_all_lists_call_them(cli: Cli, project: Path) -> None:

@@ -123,7 +123,7 @@ def _what_there_is(missing: Path) -> str:
     suite, colons, case = str(missing).partition("::")
     if colons and case and os.path.exists(suite):  # as pytest has it, and as a case's id reads
         shown = os.path.relpath(suite)
-        return f"a case is chosen with -s: {shlex.quote(shown)} -s {shlex.quote(f'::{case}')}"
+        return f"a case is chosen with -s: {shlex.quote(shown)} -s {shlex.quote(case)}"
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except OSError:
