@@ -218,6 +218,33 @@ async def test_code_of_a_suite_finds_its_env_file_in_its_environment_and_another
     assert "sk-0123456789abcdef" not in repr([reader.attempt(row.id) for row in rows])
 
 
+async def test_code_and_assertions_of_a_suite_find_the_env_file_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As promptfoo 0.121.20, where such a file wins over the environment and over the `.env`: only this was found."""
+    monkeypatch.setenv("HERE", "environment")
+    for name in ("WORD", "BOTH", "DOT"):
+        monkeypatch.delenv(name, raising=False)
+    said = "apple other file dot"
+    files = {
+        "promptfooconfig.yaml": "prompts: [hi]\nproviders: [file://p.py, 'exec:sh p.sh']\n"
+        "commandLineOptions: {envPath: other.env}\ntests: file://t.yaml\n",
+        "t.yaml": "- assert:\n"
+        "    - {type: equals, value: '{{env.WORD}} {{env.BOTH}} {{env.HERE}} {{env.DOT}}'}\n"
+        f"    - {{type: equals, value: {said}}}\n"
+        "    - {type: python, value: \"__import__('os').environ['WORD'] == 'apple'\"}\n",
+        "p.py": "import os\ndef call_api(prompt, options, context):\n"
+        "    return {'output': ' '.join(os.environ[one] for one in ('WORD', 'BOTH', 'HERE', 'DOT'))}\n",
+        "p.sh": 'echo "$WORD $BOTH $HERE $DOT"\n',
+        ".env": "BOTH=dot\nDOT=dot\n",
+        "other.env": "WORD=apple\nBOTH=other\nHERE=file\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    reader = await ran(tmp_path, trust=True)
+    assert [(row.outcome, row.message) for row in reader.attempts()] == [("passed", "passed")] * 2
+
+
 async def test_the_env_file_is_asked_for_where_a_suite_has_code(tmp_path: Path) -> None:
     for name, text in SCRIPTS.items():
         (tmp_path / name).write_text(text, "utf-8")

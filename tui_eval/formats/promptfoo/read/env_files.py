@@ -48,20 +48,20 @@ def env_files(named: Any, text: str, reading: SuiteReading) -> dict[str, str]:
     """
     if reading.trust.granted or _ENV.search(text) is not None or _CODE.search(text) is not None:
         read_beside(reading)
-    result = dict(reading.env_file)
     paths = named if isinstance(named, list) else [named]
     for path in (part.strip() for given in paths if isinstance(given, str) for part in given.split(",")):
         if path and reading.want(f"read {from_root(reading.base / path, reading.root)}"):
-            result.update(_env_file(path, reading))
-    return result
+            reading.env_file.update(_env_file(path, reading))
+    return dict(reading.env_file)
 
 
 def read_beside(reading: SuiteReading) -> None:
     """Read the `.env` beside the suite, where there is one and it may be read."""
     beside = reading.base / ".env"
     if beside.is_file() and reading.want(f"read {from_root(beside, reading.root)}"):
-        found = _env_file(".env", reading)
-        reading.env_file = {name: value for name, value in found.items() if name not in os.environ}
+        reading.env_beside = True
+        found = {name: one for name, one in _env_file(".env", reading).items() if name not in os.environ}
+        reading.env_file = {**found, **reading.env_file}
 
 
 _LINES_SAID = 5

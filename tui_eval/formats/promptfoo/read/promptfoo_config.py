@@ -257,7 +257,7 @@ class ConfigReader:
     def env_of_files(self) -> None:
         """The `.env` beside the suite, where only the files of its tests and prompts name variables."""
         reading = self.reading
-        if not reading.naming_env or reading.env_file:
+        if not reading.naming_env or reading.env_beside:
             return
         read_beside(reading)
         if reading.env_file:

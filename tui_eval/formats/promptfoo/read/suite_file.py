@@ -162,6 +162,8 @@ class SuiteReading:
         self._unread: dict[tuple[Any, ...], list[Unread]] = {}
         self.env: dict[str, str] = {}
         self.env_file: dict[str, str] = {}
+        """What the `.env` beside it says, and the files that it names itself."""
+        self.env_beside = False
         self.naming_env: list[str] = []
         self.own_names: set[str] = set()
         """Variables that the suite's own `env` has, and nothing else."""
