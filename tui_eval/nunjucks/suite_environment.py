@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tui_eval.guard.trust import Trust, variable
 from tui_eval.nunjucks import templates
@@ -90,21 +90,28 @@ class SuiteEnvironment(Mapping[str, str]):
     person's environment has needs trust. Only its own names are listed.
     """
 
-    def __init__(self, own: Mapping[str, str], trust: Trust) -> None:
-        self._own, self._trust = own, trust
+    def __init__(self, own: Mapping[str, str], trust: Trust, unread: Sequence[str] = ()) -> None:
+        """`unread`: what reading those of its `.env` files would need that may not be read; whether they have a name
+        that is not known here nobody knows."""
+        self._own, self._trust, self._unread = own, trust, unread
 
     def __getitem__(self, name: str) -> str:
         if name in self._own:
             return self._own[name]
-        if name in self:
-            self._trust.require(variable(name))
-            return os.environ[name]
-        raise KeyError(name)
+        if name not in self:
+            raise KeyError(name)
+        if name not in os.environ:
+            for what in self._unread:
+                self._trust.require(what)
+        self._trust.require(variable(name))
+        return os.environ[name]
 
     def __contains__(self, name: object) -> bool:
         if name in self._own:
             return True
-        there = isinstance(name, str) and name in os.environ
+        there = isinstance(name, str) and (
+            name in os.environ or any(not self._trust.covers(what) for what in self._unread)
+        )
         return there and not templates.flag("PROMPTFOO_DISABLE_TEMPLATE_ENV_VARS")
 
     def __iter__(self) -> Iterator[str]:

@@ -219,7 +219,8 @@ def _variables(job: Job, environment: RunContext) -> Mapping[str, str]:
         return {}
     from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 
-    return SuiteEnvironment(job.settings.get("env_file") or {}, environment.trust)
+    own, unread = job.settings.get("env_file") or {}, job.settings.get("env_unread") or ()
+    return SuiteEnvironment(own, environment.trust, unread)
 
 
 def judge_services(job: Job, environment: RunContext) -> JudgeServices:

@@ -245,6 +245,34 @@ async def test_code_and_assertions_of_a_suite_find_the_env_file_that_it_names(
     assert [(row.outcome, row.message) for row in reader.attempts()] == [("passed", "passed")] * 2
 
 
+@pytest.mark.parametrize("named", [False, True])
+async def test_nothing_is_judged_by_variables_of_an_env_file_that_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    """`output.includes('{{env.WORD}}')` passed, as nothing is in every answer."""
+    monkeypatch.delenv("WORD", raising=False)
+    file = "other.env" if named else ".env"
+    suite = (
+        "prompts: ['hi {{q}}']\nproviders: [echo]\n"
+        + "commandLineOptions: {envPath: other.env}\n" * named
+        + "tests:\n"
+        "  - {vars: {q: a}, assert: [{type: javascript, value: \"output.includes('{{env.WORD}}')\"}]}\n"
+        "  - {vars: {q: '{{env.WORD}}'}, assert: [{type: contains, value: hi}]}\n"
+        "  - {vars: {q: c}, assert: [{type: contains, value: hi}]}\n"
+    )
+    (tmp_path / "promptfooconfig.yaml").write_text(suite, "utf-8")
+    (tmp_path / file).write_text("WORD=banana\n", "utf-8")
+    rows = [
+        (row.outcome, row.message.split(" (")[0]) for row in (await ran(tmp_path, trust=False)).attempts()
+    ]
+    assert rows == [*[("error", f"needs trust: read {file}")] * 2, ("passed", "passed")]
+    assert [row.outcome for row in (await ran(tmp_path, trust=True)).attempts()] == [
+        "failed",
+        "passed",
+        "passed",
+    ]
+
+
 async def test_the_env_file_is_asked_for_where_a_suite_has_code(tmp_path: Path) -> None:
     for name, text in SCRIPTS.items():
         (tmp_path / name).write_text(text, "utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading
@@ -50,7 +51,7 @@ def env_files(named: Any, text: str, reading: SuiteReading) -> dict[str, str]:
         read_beside(reading)
     paths = named if isinstance(named, list) else [named]
     for path in (part.strip() for given in paths if isinstance(given, str) for part in given.split(",")):
-        if path and reading.want(f"read {from_root(reading.base / path, reading.root)}"):
+        if path and _may_read(reading.base / path, reading):
             reading.env_file.update(_env_file(path, reading))
     return dict(reading.env_file)
 
@@ -58,10 +59,19 @@ def env_files(named: Any, text: str, reading: SuiteReading) -> dict[str, str]:
 def read_beside(reading: SuiteReading) -> None:
     """Read the `.env` beside the suite, where there is one and it may be read."""
     beside = reading.base / ".env"
-    if beside.is_file() and reading.want(f"read {from_root(beside, reading.root)}"):
+    if beside.is_file() and _may_read(beside, reading):
         reading.env_beside = True
         found = {name: one for name, one in _env_file(".env", reading).items() if name not in os.environ}
         reading.env_file = {**found, **reading.env_file}
+
+
+def _may_read(file: Path, reading: SuiteReading) -> bool:
+    what = f"read {from_root(file, reading.root)}"
+    if reading.want(what):
+        return True
+    if what not in reading.env_unread:
+        reading.env_unread.append(what)
+    return False
 
 
 _LINES_SAID = 5

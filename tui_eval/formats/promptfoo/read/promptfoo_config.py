@@ -260,6 +260,8 @@ class ConfigReader:
         if not reading.naming_env or reading.env_beside:
             return
         read_beside(reading)
+        if reading.env_unread:
+            self.suite.settings["env_unread"] = reading.env_unread
         if reading.env_file:
             self.suite.settings["env_file"] = reading.env_file
             self.suite.settings["env"] = reading.env = {**reading.env_file, **reading.env}
@@ -300,6 +302,8 @@ class ConfigReader:
             settings["env"] = reading.env
         if reading.env_file:
             settings["env_file"] = reading.env_file
+        if reading.env_unread:
+            settings["env_unread"] = reading.env_unread
         for key in KEPT:
             if data.get(key) is not None:
                 settings[key] = data[key]

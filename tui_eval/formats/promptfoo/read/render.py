@@ -142,7 +142,9 @@ def resolve_case(
         RenderError: a file is missing, a variable is made by code, or a template cannot be rendered.
         NeedsTrust: a file outside the root, an environment variable or a prompt function.
     """
-    return _resolved(case, case.vars, suite_base, root, trust, env or {}, None, compat)
+    return _resolved(
+        case, case.vars, suite_base, root, trust, SuiteEnvironment(env or {}, trust), None, compat
+    )
 
 
 async def render_case(
@@ -170,7 +172,7 @@ async def render_case(
     from tui_eval.javascript.node_host import NodeHost
 
     settings = settings or {}
-    names = settings.get("env") or {}
+    environment = SuiteEnvironment(settings.get("env") or {}, trust, settings.get("env_unread") or ())
     host = node or NodeHost(root)
     try:
         own = suite_filters(settings.get("nunjucksFilters"), suite_base, root, trust, host)
@@ -181,11 +183,10 @@ async def render_case(
             given = await with_code(given, raw or "", entry, suite_base, root, trust, python, host)
         # The suite's filters wait for their process, which must not stop everybody else.
         where = asyncio.to_thread if own else _here
-        rendered = await where(_resolved, case, given, suite_base, root, trust, names, own, compat)
+        rendered = await where(_resolved, case, given, suite_base, root, trust, environment, own, compat)
         if rendered.function is None:
             return rendered
         value = await call(rendered.function, python, host)
-        environment = SuiteEnvironment(names, trust)
         with including(suite_base, root, trust):
             return await where(finish, rendered, value, env=environment, filters=own, compat=compat)
     finally:
@@ -211,11 +212,10 @@ def _resolved(
     base: Path,
     root: Path,
     trust: Trust,
-    env: Mapping[str, str],
+    environment: SuiteEnvironment,
     filters: Filters | None,
     compat: Compat,
 ) -> RenderedCase:
-    environment = SuiteEnvironment(env, trust)
     values = {name: loaded(name, value, base, root, trust, compat) for name, value in given.items()}
     options = case.options
     config = beside(case, "promptConfig")

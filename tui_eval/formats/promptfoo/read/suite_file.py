@@ -164,6 +164,8 @@ class SuiteReading:
         self.env_file: dict[str, str] = {}
         """What the `.env` beside it says, and the files that it names itself."""
         self.env_beside = False
+        self.env_unread: list[str] = []
+        """What reading those of them needs that may not be read."""
         self.naming_env: list[str] = []
         self.own_names: set[str] = set()
         """Variables that the suite's own `env` has, and nothing else."""

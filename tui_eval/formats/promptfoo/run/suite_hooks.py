@@ -46,6 +46,7 @@ CHANGEABLE = names(
 )
 """The parts of a suite that `beforeAll` may replace."""
 
+_OF_THE_ENVIRONMENT = ("env", "env_file", "env_unread")
 CONTEXT_OF: dict[HookName, str] = {
     "beforeAll": "suite",
     "beforeEach": "test",
@@ -145,7 +146,7 @@ class ExtensionHooks:
             HookError, NeedsTrust: as `before_all`.
         """
         suite = suite_of(cases, settings)
-        given = {key: value for key, value in settings.items() if key not in ("env", "env_file")}
+        given = {key: value for key, value in settings.items() if key not in _OF_THE_ENVIRONMENT}
         context = {
             "suite": suite,
             "results": [dict(row) for row in self._rows],
