@@ -22,7 +22,7 @@ from tui_eval.agents.choose import (
     from_argument,
     from_file,
 )
-from tui_eval.agents.promptfoo.promptfoo_env import untrusted, with_env
+from tui_eval.agents.promptfoo.promptfoo_env import names_variables, untrusted, with_env
 from tui_eval.config.project import AgentSpec, ConfigError
 
 TYPES: dict[str, str] = {
@@ -107,5 +107,6 @@ __all__ = [
     "for_scores",
     "from_argument",
     "from_file",
+    "names_variables",
     "with_env",
 ]

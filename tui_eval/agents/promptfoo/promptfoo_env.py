@@ -89,6 +89,11 @@ def _number(value: Any) -> int | float | None:
         return None
 
 
+def names_variables(options: Any) -> bool:
+    """Whether a provider's templates still name variables: the suite was read without them."""
+    return next(_named(options), None) is not None
+
+
 def untrusted(options: Any, base: str, root: Path) -> Iterator[str]:
     """What a provider's templates (`Bearer {{env.KEY}}`) need trust for: they still name variables since the suite was
     read without, and nothing would be sent in their place. `base` is the suite's folder."""

@@ -214,6 +214,10 @@ class Running:
         """
         job = self.job
         asks = job.spec is not None and self.case.provider_output in (None, "") and not job.judges_only
+        unread = job.settings.get("env_unread") if asks else None
+        if unread and job.spec is not None and agents.names_variables(job.spec.options):
+            for what in unread:  # nothing would be sent in their place
+                self.environment.trust.require(what)
         agent = self.environment.agent(job.spec) if job.spec is not None and asks else None
         if asks and self.by_hand.stepper is None and (known := await self._known_before()) is not None:
             return known

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from tests.servers.openai import OpenAIServer
 from tests.support.promptfoo_files import Make
@@ -271,6 +273,37 @@ async def test_nothing_is_judged_by_variables_of_an_env_file_that_may_not_be_rea
         "passed",
         "passed",
     ]
+
+
+async def test_no_provider_is_asked_without_variables_of_an_env_file_that_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`Authorization: Bearer ` was sent, and what came back was judged; others of the suite are asked."""
+    monkeypatch.delenv("KEY", raising=False)
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.headers.get("Authorization", ""))
+        return web.json_response({"said": "hi"})
+
+    app = web.Application()
+    app.router.add_post("/", answer)
+    async with TestServer(app) as server:
+        url = str(server.make_url("/"))
+        entry = "{id: '%s', label: %s, config: {method: POST, headers: {Authorization: 'Bearer %s'}, body: {q: a}}}"
+        (tmp_path / "promptfooconfig.yaml").write_text(
+            "prompts: [hi]\ncommandLineOptions: {envPath: other.env}\nproviders:\n"
+            f"  - {entry % (url, 'keyed', '{{env.KEY}}')}\n  - {entry % (url, 'plain', 'word')}\n"
+            "tests: [{assert: [{type: contains, value: hi}]}]\n",
+            "utf-8",
+        )
+        (tmp_path / "other.env").write_text("KEY=secret\n", "utf-8")
+        rows = [(row.outcome, row.message.split(" (")[0]) for row in (await ran(tmp_path)).attempts()]
+        assert rows == [("error", "needs trust: read other.env"), ("passed", "passed")]
+        assert asked == ["Bearer word"]
+        rows = [(row.outcome, row.message) for row in (await ran(tmp_path, trust=True)).attempts()]
+        assert rows == [("passed", "passed")] * 2
+        assert sorted(asked[1:]) == ["Bearer secret", "Bearer word"]
 
 
 async def test_the_env_file_is_asked_for_where_a_suite_has_code(tmp_path: Path) -> None:
