@@ -8,8 +8,9 @@ import re
 from bisect import bisect
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import fact_first
@@ -36,8 +37,7 @@ _CACHED = ("cached_tokens", "cached", "cache_read_input_tokens", "cachedTokens")
 MISSING: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(msgspec.Struct, frozen=True):
     """Where the parts of a reply are; None: under the usual names."""
 
     reply: str | None = None

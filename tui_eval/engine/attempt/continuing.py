@@ -20,7 +20,6 @@ from tui_eval.formats import format_of
 from tui_eval.guard.masker import Masker
 from tui_eval.javascript import values as js
 from tui_eval.model import Attempt, Case, Entry, Reply
-from tui_eval.store.imported.results_entries import case_edited, own_content
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import FROM_FILE
@@ -173,6 +172,11 @@ def check_question(job: Job, conversation: Conversation, masker: Masker, *, hook
 def _is_another(then: Case, today: Case, recorded: Attempt) -> bool:
     """Whether a case was another one when it was answered. A results file of promptfoo's knows no more of it
     than how it was judged."""
+    from tui_eval.store.imported.results_entries import (  # imported late: most runs go on from nothing
+        case_edited,
+        own_content,
+    )
+
     if own_content(then.content_hash):
         return case_edited(then.content_hash, today.content_hash)
     judged = [one.type for one in then.asserted] or [one.type for one in recorded.verdicts]
