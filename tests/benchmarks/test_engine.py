@@ -78,7 +78,7 @@ def others(figures: Figures) -> dict[str, peers.Tool]:
 def test_cpu_of_1000_cases_that_stream(tmp_path: Path, figures: Figures, pieces: str) -> None:
     tools = others(figures) if pieces == "4" else {}
     with mock("openai", "--chunks", pieces) as url:
-        costs = in_turns(beside(tmp_path, url, 1000, 32, tools), fewer=dict.fromkeys(tools, PEERS))
+        costs = in_turns(beside(tmp_path, url, 1000, 32, tools), times=15, fewer=dict.fromkeys(tools, PEERS))
     load = f"1,000 cases streamed in {pieces} pieces, agent of 0 ms, 32 connections"
     compared(figures, load, costs, "aiohttp script", "cpu", 2.0)
 
