@@ -56,7 +56,7 @@ CHECKS: dict[str, Check | str] = {
     "python": "code:python",
     "ruby": "outside:ruby",
     "webhook": "outside:webhook",
-    "meteor": "meteor:meteor",
+    "meteor": "similarity:meteor",
     "similar": "context:similar",
     "similar:cosine": "context:similar",
     "similar:dot": "context:similar",
