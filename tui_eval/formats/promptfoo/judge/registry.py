@@ -56,7 +56,7 @@ CHECKS: dict[str, Check | str] = {
     "python": "code:python",
     "ruby": "outside:ruby",
     "webhook": "outside:webhook",
-    "meteor": "similarity:meteor",
+    "meteor": "meteor:meteor",
     "similar": "context:similar",
     "similar:cosine": "context:similar",
     "similar:dot": "context:similar",
