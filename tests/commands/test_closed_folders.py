@@ -111,3 +111,28 @@ def test_runs_that_cannot_be_written_are_kept_elsewhere(root: Path) -> None:
 def test_a_file_that_is_not_there_is_said_to_be_not_there(tmp_path: Path) -> None:
     assert no_file(tmp_path / "none.py", "none.py") == "there is no file none.py"
     assert no_file(tmp_path / "none.py" / "\0", "it") == "there is no file it"
+
+
+def test_a_run_puts_nothing_of_its_store_into_the_systems_folder_for_files_of_a_while(tmp_path: Path) -> None:
+    """SQLite kept pages of a run's database there while a statement wrote many rows: transcripts, a second time, in
+    a folder that may be full where the project's disk has room."""
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    project = tmp_path / "project"
+    project.mkdir()
+    lines = (f"question {i} {'word ' * 100},contains:question {i}\n" for i in range(300))
+    (project / "tests.csv").write_text("q,__expected\n" + "".join(lines))
+    (project / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [echo]\ntests: file://tests.csv\n"
+    )
+    before = aside.stat().st_mtime_ns  # of a folder in which a file came and went, it is another
+    done = subprocess.run(
+        [sys.executable, "-m", "tui_eval", "run", "."],
+        cwd=project, text=True, capture_output=True, timeout=120,
+        env={
+            **os.environ, "SQLITE_TMPDIR": str(aside), "XDG_STATE_HOME": str(tmp_path / "state"),
+            "PYTHONPATH": str(Path.cwd()),
+        },
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert aside.stat().st_mtime_ns == before

@@ -198,6 +198,12 @@ def check_database(path: Path) -> None:
             raise _as_sqlite(_refused(path, found))
 
 
+def keep_in_memory(connection: sqlite3.Connection) -> None:
+    """See that what SQLite puts aside while a statement writes many rows is in no file: it is pages of the database,
+    and would be written once more, to a folder of the system's that may be full."""
+    connection.execute("PRAGMA temp_store = MEMORY")
+
+
 def refuse_programs(connection: sqlite3.Connection) -> None:
     """See that a database holds nothing that works by itself when a table is read or written.
 

@@ -104,6 +104,7 @@ def _connect(path: Path | str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=10, isolation_level=None)
     try:
         private.refuse_programs(connection)
+        private.keep_in_memory(connection)
         connection.executescript(_TABLES)
         # Nothing here that the run does not hold: waiting for the disk would cost more than gathering again.
         connection.execute("PRAGMA synchronous = OFF")

@@ -349,6 +349,7 @@ class Index:
         connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
             private.refuse_programs(connection)
+            private.keep_in_memory(connection)
             if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                 _create(connection)
             connection.execute("SELECT 1 FROM runs, results LIMIT 1").fetchone()

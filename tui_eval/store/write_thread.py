@@ -394,6 +394,7 @@ def connect(folder: Path) -> sqlite3.Connection:
     private.prepare_database(folder / DATABASE)
     connection = sqlite3.connect(folder / DATABASE, timeout=10, isolation_level=None)
     private.refuse_programs(connection)
+    private.keep_in_memory(connection)
     connection.execute(f"PRAGMA page_size = {_PAGE}")  # of one that is new; before its journal
     connection.execute(f"PRAGMA journal_mode = {journal_mode(folder)}")
     connection.execute("PRAGMA synchronous = NORMAL")
