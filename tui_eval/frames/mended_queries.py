@@ -5,7 +5,7 @@ Pure: the caller runs what is made here (`frames.sql.execute`: read-only, limite
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -15,6 +15,8 @@ _LONGEST = 20_000
 _MOST = 4
 """Queries that are tried."""
 _ROW = "row_of_it"
+_SHOWN = 60
+"""Characters of a clause that are named."""
 MENDING_SECONDS = 5.0
 """Seconds after which no further one is tried."""
 
@@ -33,14 +35,117 @@ def mended(own: str, expected: str, dialect: str = "duckdb", *, ordered: bool = 
     """An agent's query as it would be without a usual mistake: sorted as the expected one is, where a LIMIT
     takes some of the rows, or where their order is what is wrong (`ordered`); each row of a table counted
     once, where a join repeats it. Empty: there is nothing to mend, or one of them cannot be read."""
+    return _made(
+        own,
+        expected,
+        dialect,
+        lambda tree, wanted: [*_sorted(tree, wanted, dialect, ordered), *_counted_once(tree, dialect)],
+    )
+
+
+def with_clauses(own: str, expected: str, dialect: str = "duckdb") -> list[MendedQuery]:
+    """An agent's query with one clause of the expected one in place of its own: LIMIT and OFFSET, WHERE, or HAVING."""
+    return _made(own, expected, dialect, lambda tree, wanted: list(_as_expected(tree, wanted, dialect)))
+
+
+def _made(
+    own: str, expected: str, dialect: str, make: Callable[[exp.Expr, exp.Expr], list[MendedQuery]]
+) -> list[MendedQuery]:
     if len(own) + len(expected) > _LONGEST:
         return []
     try:
         tree, wanted = (sqlglot.parse_one(sql, read=dialect) for sql in (own, expected))
-        found = [*_sorted(tree, wanted, dialect, ordered), *_counted_once(tree, dialect)]
+        return make(tree, wanted)[:_MOST]
     except (errors.SqlglotError, RecursionError, ValueError, LookupError):
         return []
-    return found[:_MOST]
+
+
+# -- how many of the rows, and which
+
+
+def _as_expected(own: exp.Expr, expected: exp.Expr, dialect: str) -> Iterator[MendedQuery]:
+    if not isinstance(own, exp.Select) or not isinstance(expected, exp.Select):
+        return
+    for parts in (("limit", "offset"), ("where",), ("having",)):
+        changed = [part for part in parts if not _same_clause(own.args.get(part), expected.args.get(part))]
+        if not changed:
+            continue
+        made = own.copy()
+        for part in changed:
+            clause = expected.args.get(part)
+            made.set(part, None if clause is None else _in_its_names(clause, own, expected))
+        if (made.args.get("limit") or made.args.get("offset")) and not _sorts_as(own, expected):
+            continue  # which rows it takes is chance then, or not its only mistake
+        has, needs = (_clauses(query, changed, dialect) for query in (own, made))
+        has, needs = _cut(has, needs)
+        lacks = _lacks(own, changed[0])
+        yield MendedQuery(
+            made.sql(dialect), f"it has {has}" if has else lacks, f"with {needs}" if needs else "without it"
+        )
+
+
+def _same_clause(one: exp.Expr | None, other: exp.Expr | None) -> bool:
+    """Whether both are the same but for names of tables, quotes and comments."""
+
+    def bare(clause: exp.Expr) -> str:
+        made = clause.copy()
+        for column in made.find_all(exp.Column):
+            column.replace(exp.column(column.name.lower()))
+        return made.sql(comments=False)
+
+    return one is other if one is None or other is None else bare(one) == bare(other)
+
+
+def _in_its_names(clause: exp.Expr, own: exp.Select, expected: exp.Select) -> exp.Expr:
+    """A clause of the expected query, each table called as the agent's query calls it, or by no name."""
+    ours, theirs = ({name.lower(): table for name, table in _sources(one).items()} for one in (own, expected))
+    called: dict[str, list[str]] = {}
+    for name, table in ours.items():
+        called.setdefault(table.name.lower(), []).append(name)
+    made = clause.copy()
+    inside = {one.alias_or_name.lower() for one in made.find_all(exp.Table, exp.Subquery)}
+    for column in list(made.find_all(exp.Column)):
+        name = column.table.lower()
+        if not name or name in inside:
+            continue
+        table = theirs.get(name)
+        names = called.get(table.name.lower(), []) if isinstance(table, exp.Table) else [name]
+        known = names[0] if len(ours) > 1 and len(names) == 1 and names[0] in ours else None
+        column.replace(exp.column(column.this.copy(), table=known))
+    return made
+
+
+def _sorts_as(own: exp.Select, expected: exp.Select) -> bool:
+    """Whether a query sorts by all that the expected one sorts by."""
+    order, wanted = own.args.get("order"), expected.args.get("order")
+    if order is None or wanted is None:
+        return False
+    fewer = len(order.expressions) < len(wanted.expressions)
+    return not fewer and _order_words(order, own, wanted, expected) is None
+
+
+def _lacks(own: exp.Select, part: str) -> str:
+    elsewhere = any(one.args.get(part) is not None for one in own.find_all(exp.Query))
+    return f"{'its outermost SELECT' if elsewhere else 'it'} has no {part.upper()}"
+
+
+def _clauses(query: exp.Select, parts: Sequence[str], dialect: str) -> str:
+    nodes = [query.args[part] for part in parts if query.args.get(part) is not None]
+    return " ".join(" ".join(node.sql(dialect, comments=False).split()) for node in nodes)
+
+
+def _cut(has: str, needs: str) -> tuple[str, str]:
+    """Both with their difference to be seen, where they are long."""
+    if has and needs and max(len(has), len(needs)) > _SHOWN:
+        words = [one.split(" ") for one in (has, needs)]
+        alike = next((at for at, (a, b) in enumerate(zip(*words, strict=False)) if a != b), 0)
+        if alike > 3:  # the name of the clause, and some words before the difference
+            has, needs = (" ".join([one[0], "…", *one[alike - 2 :]]) for one in words)
+    return _short(has), _short(needs)
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
 
 
 # -- the wrong end of a sorted result

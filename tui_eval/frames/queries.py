@@ -54,7 +54,7 @@ class Conclusion:
     def short(self) -> str:
         """The line for a narrow screen, the step that went wrong first."""
         if self.cause:
-            return f"{_WRONG}{self.cause}"
+            return f"{_VERIFIED if self.line.startswith(_VERIFIED) else _WRONG}{self.cause}"
         if self.line.startswith((_WRONG, _RIGHT)):
             return _SHORT.get(self.blame) or self.line
         return next((words for begins, words in _SHORTER if self.line.startswith(begins)), self.line)
@@ -68,8 +68,13 @@ class Conclusion:
 
     @property
     def accuses(self) -> bool:
-        """Whether a query is called wrong by its rows alone."""
-        return self.line.startswith(_WRONG) and not self.cause
+        """Whether a query is called wrong."""
+        return self.line.startswith(_WRONG)
+
+    @property
+    def by_rows_alone(self) -> bool:
+        """Whether a query is called wrong, and which mistake it has is not known."""
+        return self.accuses and not self.cause
 
     @property
     def settled(self) -> bool:
@@ -84,7 +89,8 @@ class Conclusion:
         """The same of a query with which the agent's server made the answer of what the agent's own queries gave: it is
         not theirs. `right`: one of these gives the expected rows."""
         if right:
-            return replace(self, blame="retold", line=f"{_RIGHT}the verification query makes others of them")
+            line = f"{_RIGHT}the verification query makes others of them"
+            return replace(self, blame="retold", line=line, cause="")
         return replace(self, line=self.line.replace(_WRONG, _VERIFIED, 1))
 
 
@@ -265,14 +271,25 @@ def conclude_over_ties(
     return conclude(own, own, answer, settings, columns, reference=reference)
 
 
-def to_mend(found: Conclusion, expected: str | None, own: str, dialect: str = "duckdb") -> list[MendedQuery]:
+def to_mend(
+    found: Conclusion, expected: str | None, own: str, dialect: str = "duckdb", *, clauses: bool = False
+) -> list[MendedQuery]:
     """The agent's query without its usual mistakes, where it is wrong: the caller runs them, and the first one that
-    `gives_expected` was the cause (`Conclusion.caused_by`)."""
-    if not found.line.startswith((_WRONG, _UNSAID)) or not expected:
+    `gives_expected` was the cause (`Conclusion.caused_by`).
+
+    Args:
+        clauses: with clauses of the expected query in place of its own. The caller has asked `chance_in` before: a
+            clause may be what takes any of several rows.
+    """
+    if found.cause or not found.line.startswith((_WRONG, _UNSAID)) or not expected:
         return []
     from tui_eval.frames.compare import OUT_OF_ORDER
-    from tui_eval.frames.mended_queries import mended
+    from tui_eval.frames.mended_queries import mended, with_clauses
 
+    if clauses:
+        # A query of other rows, of which the answer shows nothing, may have been a look at them: it is not called
+        # wrong for having looked at more of them, or at fewer.
+        return with_clauses(own, expected, dialect) if found.accuses else []
     return mended(own, expected, dialect, ordered=OUT_OF_ORDER in found.line)
 
 

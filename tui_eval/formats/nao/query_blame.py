@@ -62,11 +62,13 @@ async def conclude_from(
     elif tied is None and result is not None:
         found = await _caused(found, data, own.sql, result, settings, evidence)
     if (
-        found.accuses
+        found.by_rows_alone
         and result is not None
         and (words := await _by_chance(data.reference_sql, result, evidence))
     ):
         found = found.over_chance(words)
+    elif tied is None and result is not None and not isinstance(given, SqlFault):
+        found = await _caused(found, data, own.sql, result, settings, evidence, clauses=True)
     if tied is None and found.accuses and verifies_others(own, evidence.transcript):
         right = result is not None and await _one_right(result, columns, settings, evidence)
         found = found.of_verification(right=right)
@@ -220,9 +222,16 @@ async def _one_right(
 
 
 async def _caused(
-    found: Conclusion, data: DataDetails, own: str, expected: SqlResult, settings: Any, evidence: JudgeInput
+    found: Conclusion,
+    data: DataDetails,
+    own: str,
+    expected: SqlResult,
+    settings: Any,
+    evidence: JudgeInput,
+    *,
+    clauses: bool = False,
 ) -> Conclusion:
-    """With the mistake of the agent's query, where it gives the expected rows without it."""
+    """With the mistake of the agent's query, where it gives the expected rows without it (`to_mend`)."""
     from tui_eval.frames.mended_queries import MENDING_SECONDS
     from tui_eval.frames.queries import to_mend
 
@@ -230,7 +239,9 @@ async def _caused(
     run, columns = evidence.services.agent_sql, data.columns or None
     if run is None:
         return found
-    for query in await in_thread(lambda: to_mend(found, data.reference_sql, own, expected.dialect)):
+    for query in await in_thread(
+        lambda: to_mend(found, data.reference_sql, own, expected.dialect, clauses=clauses)
+    ):
         if time.monotonic() - began > MENDING_SECONDS:
             break
         try:

@@ -205,19 +205,25 @@ def concluded_from(
         several = queries_run(asked.attempt) > 1
         if several or made_of(own, expected, found.renamed, settings, columns):
             return Conclusion("unknown", "")  # the answer may have been worked out from what was asked for
-    began = time.monotonic()
     dialect = _dialect(asked) if isinstance(own, SqlFault) else own.dialect
-    for query in to_mend(found, queries.expected, queries.own.sql, dialect):
-        if cancel.is_set() or time.monotonic() - began > MENDING_SECONDS:
-            break
-        made = _rows(spec, query.sql, cancel)
-        if not isinstance(made, SqlFault) and gives_expected(
-            made, expected, settings, columns, reference=reference
-        ):
-            return found.caused_by(query)
-    words = _by_chance(spec, queries.expected, expected, cancel) if found.accuses else ""
+
+    def caused(found: Conclusion, *, clauses: bool = False) -> Conclusion:
+        began = time.monotonic()
+        for query in to_mend(found, queries.expected, queries.own.sql, dialect, clauses=clauses):
+            if cancel.is_set() or time.monotonic() - began > MENDING_SECONDS:
+                break
+            made = _rows(spec, query.sql, cancel)
+            if not isinstance(made, SqlFault) and gives_expected(
+                made, expected, settings, columns, reference=reference
+            ):
+                return found.caused_by(query)
+        return found
+
+    found = caused(found)
+    words = _by_chance(spec, queries.expected, expected, cancel) if found.by_rows_alone else ""
     if words:
         return found.over_chance(words)
+    found = caused(found, clauses=True)
     if found.accuses and verifies_others(queries.own, asked.attempt.transcript):
         return found.of_verification(right=False)
     return found

@@ -85,7 +85,8 @@ def test_dates_of_the_agents_query_are_compared_as_dates(project: Path) -> None:
     assert one.attempt.data is not None
     one.attempt.data.expected = [{"id": 1, "day": "2024-01-31"}, {"id": 2, "day": "2024-02-29"}]
     one.attempt.data.columns, one.attempt.data.reference_sql = ["id", "day"], "SELECT id, day FROM days"
-    assert line_of(one) == ("query", "its query is wrong: row count: 1 vs 2; the answer has its rows")
+    words = "it has WHERE id = 1 (without it, it gives the expected rows)"
+    assert line_of(one) == ("query", f"its query is wrong: {words}; the answer has its rows")
 
 
 def test_where_it_cannot_be_judged_it_says_why(project: Path) -> None:
@@ -131,7 +132,8 @@ def test_what_was_concluded_in_the_run_is_said_again_and_no_query_is_run_for_it(
     one.attempt.data.settings = {"conclusion": said}
     assert line_of(one) == tuple(said.values())
     said["line"] = "the agent's query cannot be run here: no database is configured"
-    assert line_of(one) == ("query", "its query is wrong: row count: 3 vs 2; the answer has its rows")
+    words = "it has no WHERE (with WHERE status <> 'lost', it gives the expected rows)"
+    assert line_of(one) == ("query", f"its query is wrong: {words}; the answer has its rows")
 
 
 def test_of_an_expected_query_by_chance_nothing_is_concluded(project: Path) -> None:
