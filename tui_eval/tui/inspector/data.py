@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +21,6 @@ from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, DataDetails
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.front import Said
 from tui_eval.tui.inspector.tab import REST, InspectorTab
 from tui_eval.tui.loaders.queries_loader import Asked, QueryPlace, concluded_from, queries_of
 from tui_eval.tui.services import HasServices
@@ -55,122 +53,6 @@ if TYPE_CHECKING:
     from tui_eval.frames.queries import Conclusion
 
 
-# -- Finding a text in the cells of a difference: at once among the nearest rows, between keys beyond them.
-
-
-AT_ONCE = 1_000
-"""Rows that are looked through before a search lets other keys in."""
-SLICE = 500
-"""Rows that it then takes at a time."""
-
-
-class SearchedRows(InspectorTab):
-    """A tab whose `view` is drawn by its `grid`."""
-
-    view: DataView | None = None
-    _query = ""
-    _search = 0
-    _goes_on = False
-    """Whether a search goes on between keys."""
-
-    @property
-    def grid(self) -> DataGrid:
-        """The rows."""
-        return self.query_one(DataGrid)
-
-    def find(self, query: str) -> int:
-        """Look for a text in the cells that are shown, from the cursor on and round; where none has it, in the columns'
-        names."""
-        self._query = query.lower()
-        found = self.find_next(0)[1] > 0
-        return SEARCHING if self._goes_on else int(found)
-
-    @property
-    def searching(self) -> bool:
-        """Whether a search goes on."""
-        return self._goes_on or super().searching
-
-    def find_next(self, step: int) -> tuple[int, int]:
-        """To the next or previous row with the text, coming round; (row, rows), or (column, columns) of a name."""
-        self._search += 1
-        self._goes_on = False
-        if self.view is None or not self._query:
-            return 0, 0
-        rows = len(self.view)
-        if not rows:
-            return self._to_name()
-        looked = _Looked(self._search, self.grid.cursor, step or 1, abs(step), rows + abs(step))
-        found = self._look(looked, AT_ONCE)
-        if found is not None:
-            return found + 1, rows
-        self._goes_on = looked.done < looked.end
-        if not self._goes_on:
-            return self._to_name()
-        self.set_timer(0.01, partial(self._look_on, looked))
-        return 0, 0
-
-    def _look(self, looked: _Looked, most: int) -> int | None:
-        """Go to the nearest of the next rows that has the text."""
-        view = self.view
-        assert view is not None
-        shown, end = set(view.visible), min(looked.done + most, looked.end)
-        for number in range(looked.done, end):
-            at = (looked.origin + looked.step * number) % len(view)
-            for index, cell in enumerate(view.row(at).cells):
-                found = any(self._query in text.lower() for text in (cell.expected, cell.actual) if text)
-                if found and index in shown:
-                    self.grid.move_to(at)
-                    self.grid.to_column(index)
-                    return at
-        looked.done = end
-        return None
-
-    def _to_name(self) -> tuple[int, int]:
-        """Go to the first column shown whose name has the text."""
-        view = self.view
-        for index in view.visible if view is not None else ():
-            if view is not None and self._query in view.columns[index].name.lower():
-                self.grid.to_column(index)
-                return index + 1, len(view.columns)
-        return 0, 0
-
-    def _look_on(self, looked: _Looked) -> None:
-        """The next rows, unless the person went elsewhere meanwhile."""
-        if self.view is None or looked.search != self._search:
-            return
-        self._goes_on = False
-        if self.grid.cursor != looked.origin:
-            return
-        row = (looked.origin + looked.step * looked.done) % len(self.view)
-        found = self._look(looked, SLICE)
-        if found is not None:
-            self.post_message(Said(f"row {found + 1:,} of {len(self.view):,}"))
-            return
-        if looked.done < looked.end:
-            self._goes_on = True
-            self.set_timer(0.01, partial(self._look_on, looked))
-            if looked.done // SLICE % 10 == 0:
-                self.post_message(
-                    Said(f"looking at row {row + 1:,} of {len(self.view):,}; any move stops it")
-                )
-            return
-        column, columns = self._to_name()
-        self.post_message(
-            Said(f"column {column:,} of {columns:,}" if columns else f"not here: {self._query}")
-        )
-
-
-@dataclass
-class _Looked:
-    """How far a search is: `done` of `end` rows, from `origin` in the direction of `step`."""
-
-    search: int
-    origin: int
-    step: int
-    done: int
-    end: int
-
-
 NOT_ASKED = (
     "The agent was not asked, and nothing was paid: the expected query cannot be run, so that its answer could be "
     "compared with nothing. Mend the query, then run the case."
@@ -189,7 +71,7 @@ _BESIDE = 14
 """Columns that the text pane needs beside its text."""
 
 
-class DataTab(SearchedRows):
+class DataTab(InspectorTab):
     """Counts, titles, grid and explanation; below them the SQL (where there is room, or where it is asked for)
     or the cell under the cursor in full; messages where there are no rows."""
 
@@ -251,6 +133,11 @@ class DataTab(SearchedRows):
             yield TextPane()
 
     @property
+    def grid(self) -> DataGrid:
+        """The rows."""
+        return self.query_one(DataGrid)
+
+    @property
     def main(self) -> LinePane:
         """The rows, or the words that stand in their place."""
         return self.query_one(TextPane) if self.has_class("-words") else self.grid
@@ -259,6 +146,22 @@ class DataTab(SearchedRows):
     def text(self) -> TextPane:
         """The SQL, or the words."""
         return self.query_one(TextPane)
+
+    def find(self, query: str) -> int:
+        """Look for a text in the cells."""
+        self.grid.look_for(query)
+        found = self.find_next(0)[1] > 0
+        return SEARCHING if self.grid.searching else int(found)
+
+    @property
+    def searching(self) -> bool:
+        """Whether a search goes on."""
+        return self.grid.searching or super().searching
+
+    def find_next(self, step: int) -> tuple[int, int]:
+        """To the next or previous row with the text; nothing is found in the first rows, while all are being
+        aligned."""
+        return self.grid.find_next(step) if self.view is not None else (0, 0)
 
     def show(self, content: CaseContent, *, keep: bool) -> None:
         """Show an attempt's rows; they are aligned in a thread."""

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tui_eval.tui.front import Said
 from tui_eval.tui.state.data import joined_rows
 from tui_eval.tui.state.data.data_columns import NARROWEST, DataColumn, laid_out, squeezed
 from tui_eval.tui.state.data.data_view import DataView
@@ -23,6 +26,23 @@ from tui_eval.tui.widgets.line_pane import LinePane
 
 if TYPE_CHECKING:
     from tui_eval.frames.cells import Cell
+
+
+AT_ONCE = 1_000
+"""Rows that are looked through before a search lets other keys in."""
+SLICE = 500
+"""Rows that it then takes at a time."""
+
+
+@dataclass
+class _Search:
+    """How far a search is: `done` of `end` rows, from `origin` in the direction of `step`."""
+
+    view: DataView
+    origin: int
+    step: int
+    done: int
+    end: int
 
 
 class DataGrid(LinePane):
@@ -37,9 +57,12 @@ class DataGrid(LinePane):
         self.view: DataView | None = None
         self.column = 0
         self.first_column = 0
+        self._query = ""
+        self._search: _Search | None = None
 
     def set_view(self, view: DataView | None, cursor: int = 0) -> None:
-        """Show other rows."""
+        """Show other rows, or others of them; a search in those before ends."""
+        self._search = None
         self.view = view
         self.column = min(self.column, max(len(view.columns) - 1, 0)) if view else 0
         if view and view.columns and self.column not in view.visible:
@@ -181,6 +204,89 @@ class DataGrid(LinePane):
                     )
             sides.append(_padded(spans, self._half))
         return (*sides[0], Span(" │ ", "muted"), *sides[1])
+
+    # -- finding a text in the cells: at once among the nearest rows, between keys beyond them
+
+    @property
+    def searching(self) -> bool:
+        """Whether a search goes on between keys."""
+        return self._search is not None
+
+    def look_for(self, query: str) -> None:
+        """The text that `find_next` goes to."""
+        self._query = query.lower()
+
+    def find_next(self, step: int) -> tuple[int, int]:
+        """To the next or previous row of which a cell that is shown has the text, from the cursor on (0: from its own
+        row) and round; where none has it, to a column whose name has it.
+
+        Returns:
+            (row, rows) or (column, columns), from 1; (0, 0) where nothing has it, or while the search goes on.
+        """
+        self._search = None
+        view = self.view
+        if view is None or not self._query:
+            return 0, 0
+        rows = len(view)
+        if not rows:
+            return self._to_name(view)
+        search = _Search(view, self.cursor, step or 1, abs(step), rows + abs(step))
+        found = self._look(search, AT_ONCE)
+        if found is not None:
+            return found + 1, rows
+        if search.done >= search.end:
+            return self._to_name(view)
+        self._look_later(search)
+        return 0, 0
+
+    def _look(self, search: _Search, most: int) -> int | None:
+        """Go to the nearest of the next rows that has the text."""
+        view = search.view
+        shown, end = set(view.visible), min(search.done + most, search.end)
+        for number in range(search.done, end):
+            at = (search.origin + search.step * number) % len(view)
+            for index, cell in enumerate(view.row(at).cells):
+                found = any(self._query in text.lower() for text in (cell.expected, cell.actual) if text)
+                if found and index in shown:
+                    self.move_to(at)
+                    self.to_column(index)
+                    return at
+        search.done = end
+        return None
+
+    def _to_name(self, view: DataView) -> tuple[int, int]:
+        """Go to the first column shown whose name has the text."""
+        for index in view.visible:
+            if self._query in view.columns[index].name.lower():
+                self.to_column(index)
+                return index + 1, len(view.columns)
+        return 0, 0
+
+    def _look_later(self, search: _Search) -> None:
+        self._search = search
+        self.set_timer(0.01, partial(self._look_on, search))
+
+    def _look_on(self, search: _Search) -> None:
+        """The next rows, unless the person went elsewhere meanwhile."""
+        if search is not self._search:
+            return
+        self._search = None
+        if self.cursor != search.origin:
+            return
+        view = search.view
+        row = (search.origin + search.step * search.done) % len(view)
+        found = self._look(search, SLICE)
+        if found is not None:
+            self.post_message(Said(f"row {found + 1:,} of {len(view):,}"))
+        elif search.done < search.end:
+            self._look_later(search)
+            if search.done // SLICE % 10 == 0:
+                self.post_message(Said(f"looking at row {row + 1:,} of {len(view):,}; any move stops it"))
+        else:
+            column, columns = self._to_name(view)
+            self.post_message(
+                Said(f"column {column:,} of {columns:,}" if columns else f"not here: {self._query}")
+            )
 
     # -- moving
 
