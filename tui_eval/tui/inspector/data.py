@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from tui_eval.tui.loaders.queries_loader import Asked, QueryPlace, concluded_fro
 from tui_eval.tui.services import HasServices
 from tui_eval.tui.state.case.case_content import CaseContent
 from tui_eval.tui.state.data.comparison_modes import disagreement
-from tui_eval.tui.state.data.data_blocks import cell_blocks, fault_view, place_lines, rows_of, sql_blocks
+from tui_eval.tui.state.data.data_blocks import cell_blocks, fault_view, rows_of, sql_blocks
 from tui_eval.tui.state.data.data_view import (
     BEFORE_AFTER,
     EXPECTED_ACTUAL,
@@ -37,10 +37,10 @@ from tui_eval.tui.state.data.data_view import (
     fault_of,
     first_rows,
     make,
-    was_not_asked,
+    words_instead,
 )
 from tui_eval.tui.state.data.data_words import diagnosis_lines, shortened, without_midnight
-from tui_eval.tui.state.data.queries_view import Queries, concluded, query_blocks
+from tui_eval.tui.state.data.queries_view import Queries, concluded, sql_below
 from tui_eval.tui.state.text.blocks import Block, whole_text
 from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import Line, Span, fit, in_rows, text_lines, wrap
@@ -53,11 +53,6 @@ if TYPE_CHECKING:
     from tui_eval.frames.queries import Conclusion
 
 
-NOT_ASKED = (
-    "The agent was not asked, and nothing was paid: the expected query cannot be run, so that its answer could be "
-    "compared with nothing. Mend the query, then run the case."
-)
-NO_ROWS = "There are no rows: the expected query failed, and the answer was not given as rows."
 Below = Literal["room", "sql", "cell", "nothing"]
 """What stands below the rows: the SQL where there is room for it, the SQL, the cell, nothing."""
 TELL = 0.2
@@ -65,8 +60,6 @@ TELL = 0.2
 _LOW = 16
 """Rows of a tab from which on lines above the rows may wrap."""
 _BOXES = (".summary", ".diagnosis", ".modes", ".titles", ".explained")
-_SOME = 12
-"""Lines below the rows from which on the queries stand there beside each other though not all of them fit."""
 _BESIDE = 14
 """Columns that the text pane needs beside its text."""
 
@@ -263,18 +256,7 @@ class DataTab(InspectorTab):
     def _words(self, content: CaseContent) -> None:
         """Where there is nothing to put side by side, say why."""
         details, blocks = self._details, []
-        if content.attempt is None:
-            words = "Rows stand here when the attempt is done."
-        elif details is None:
-            words = "No rows are compared in this case."
-        elif details.expected is None and fault_of(details) is not None and details.actual:
-            words = ""  # the answer's rows stand alone
-        elif details.expected is None and fault_of(details) is not None:
-            words = NOT_ASKED if was_not_asked(details) else NO_ROWS
-        elif details.expected is None:
-            words = "There are no expected rows to compare with."
-        else:
-            words = ""
+        words = words_instead(content.attempt)
         if words and self.grid.has_focus:
             self.text.focus()
         elif not words and self.text.has_focus:
@@ -510,39 +492,27 @@ class DataTab(InspectorTab):
 
     def _beneath(self) -> None:
         """Show the SQL or the cell below the rows, as high as it needs and the rows let it be."""
-        view, pane = self.view, self.text
+        view, pane, details = self.view, self.text, self._details
         if self.has_class("-words"):
             return
         width = max(self.size.width - _BESIDE, 8)
-        blocks: list[Block] = []
-        failed: list[Block] = []
-        beside: Sequence[Block] = ()
-        if view is not None and self._below == "cell" and (cell := self.cell()) is not None:
-            shown = without_midnight(view, cell) if self.rendered else cell
-            blocks = cell_blocks(shown, self.rendered, view.names)
-        elif view is not None and self._below in ("sql", "room") and self._details is not None:
-            queries = self.queries if self.rendered else None
-            beside = query_blocks(queries, width) if queries is not None else ()
-            if (found := self._concluded) is not None and found.place:
-                source = partial(place_lines, found.place, width)
-                failed = [Block(f"failed{width}", "part", "failed", source, 0, "role-note")]
-            blocks = [*failed, *sql_blocks(self._details, self.rendered, beside)]
-        wanted = rows_of(blocks, width)
         boxes = [self.query_one(name, LineLabel) for name in _BOXES]
         free = self.size.height - sum(
             int(box.styles.height.value) for box in boxes if box.display and box.styles.height
         )
-        rows = len(view) if view is not None else 0
-        if self._below == "room" and self._details is not None and rows + wanted >= free:
-            left = free - rows - 1
-            if beside and left >= _SOME:  # what does not fit of both queries is scrolled to
-                wanted = left
-            else:  # as it is written takes fewer lines
-                blocks = [*failed, *sql_blocks(self._details, self.rendered)]
-                wanted = rows_of(blocks, width)
-        fits = bool(blocks) and rows + wanted < free
+        left = free - (len(view) if view is not None else 0) - 1
+        blocks: list[Block] = []
+        wanted = 0
+        if view is not None and self._below == "cell" and (cell := self.cell()) is not None:
+            shown = without_midnight(view, cell) if self.rendered else cell
+            blocks = cell_blocks(shown, self.rendered, view.names)
+            wanted = rows_of(blocks, width)
+        elif view is not None and self._below in ("sql", "room") and details is not None:
+            most = left if self._below == "room" else None
+            blocks, wanted = sql_below(details, self.queries, self._concluded, width, most, self.rendered)
+        fits = bool(blocks) and wanted <= left
         self.set_class(fits if self._below == "room" else bool(blocks), "-below")
-        pane.styles.height = max(min(wanted, max(free - rows - 1, free // 2)), 1)
+        pane.styles.height = max(min(wanted, max(left, free // 2)), 1)
         pane.set_blocks(blocks, keep=False)
 
     def open_cell(self) -> None:
@@ -590,30 +560,19 @@ class DataTab(InspectorTab):
 
     def has_turn(self, step: int) -> bool:
         """Whether a difference stands further on (or before)."""
-        view, grid = self.view, self.grid
-        if view is None or not len(view):
-            return False
-        bad = view.bad_columns(view.row(grid.cursor))
-        beside = any(i > grid.column if step > 0 else i < grid.column for i in bad)
-        return beside or view.next_difference(grid.cursor, step) is not None
+        return self.view is not None and self.grid.next_difference(step) is not None
 
     def turn(self, step: int) -> str:
-        """To the next or previous difference: the next differing cell of the row, else the next row."""
-        view, grid = self.view, self.grid
-        if view is None or not len(view):
+        """To the next or previous difference."""
+        if self.view is None or not len(self.view):
             return "no rows here"
-        bad = view.bad_columns(view.row(grid.cursor))
-        beside = [i for i in bad if i > grid.column] if step > 0 else [i for i in bad if i < grid.column]
-        if beside:
-            grid.to_column(beside[0 if step > 0 else -1])
-            return ""
-        found = view.next_difference(grid.cursor, step)
-        if found is None:
+        if (found := self.grid.next_difference(step)) is None:
             return "no later difference" if step > 0 else "no earlier difference"
-        bad = view.bad_columns(view.row(found))
-        grid.move_to(found)
-        if bad:
-            grid.to_column(bad[0 if step > 0 else -1])
+        row, column = found
+        if row != self.grid.cursor:
+            self.grid.move_to(row)
+        if column is not None:
+            self.grid.to_column(column)
         return ""
 
     def toggle_sql(self) -> str:

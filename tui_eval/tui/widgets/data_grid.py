@@ -344,6 +344,22 @@ class DataGrid(LinePane):
         self.refresh_row(self.cursor)
         self.post_message(self.Moved(self, self.cursor))
 
+    def next_difference(self, step: int) -> tuple[int, int | None] | None:
+        """Where the next or previous difference is: in the cursor's row, else in another one; its column is None where
+        the whole row is missing, or one too many."""
+        view = self.view
+        if view is None or not len(view):
+            return None
+        nearest = 0 if step > 0 else -1
+        bad = view.bad_columns(view.row(self.cursor))
+        if beside := [i for i in bad if (i - self.column) * step > 0]:
+            return self.cursor, beside[nearest]
+        found = view.next_difference(self.cursor, step)
+        if found is None:
+            return None
+        bad = view.bad_columns(view.row(found))
+        return found, bad[nearest] if bad else None
+
     def _sideways(self, step: int) -> None:
         """To the next or previous of the columns shown."""
         places = list(self.view.visible) if self.view is not None else []

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tui_eval.model import DataDetails
+from tui_eval.model import Attempt, DataDetails
 from tui_eval.tui.state.data import data_export, data_words
 from tui_eval.tui.state.data.data_columns import columns_of
 from tui_eval.tui.state.text.formatting import counted
@@ -91,9 +91,27 @@ def fault_of(details: DataDetails) -> Mapping[str, Any] | None:
     return kept if isinstance(kept, Mapping) and details.expected is None else None
 
 
-def was_not_asked(details: DataDetails) -> bool:
-    """Whether nobody was asked, since the expected query could not be run."""
-    return bool(details.settings.get("not_asked")) and not details.actual
+NOT_ASKED = (
+    "The agent was not asked, and nothing was paid: the expected query cannot be run, so that its answer could be "
+    "compared with nothing. Mend the query, then run the case."
+)
+NO_ROWS = "There are no rows: the expected query failed, and the answer was not given as rows."
+
+
+def words_instead(attempt: Attempt | None) -> str:
+    """Why there are no rows to show; empty where there are some, if only the answer's."""
+    if attempt is None:
+        return "Rows stand here when the attempt is done."
+    details = attempt.data
+    if details is None:
+        return "No rows are compared in this case."
+    if details.expected is not None:
+        return ""
+    if fault_of(details) is None:
+        return "There are no expected rows to compare with."
+    if details.actual:
+        return ""  # the answer's rows stand alone
+    return NOT_ASKED if details.settings.get("not_asked") else NO_ROWS
 
 
 def answer_alone(details: DataDetails, folder: Path | None = None) -> DataView:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from tui_eval.agent_query import AgentQuery
-from tui_eval.tui.state.data.data_blocks import sql_lines
+from tui_eval.model import DataDetails
+from tui_eval.tui.state.data.data_blocks import place_lines, rows_of, sql_blocks, sql_lines
 from tui_eval.tui.state.text.blocks import Block
 from tui_eval.tui.state.text.lines import Line, Span, dotted, fit, one_line, width_of, wrap
 from tui_eval.tui.state.text.text_difference import difference
@@ -18,6 +19,8 @@ from tui_eval.tui.state.text.text_difference import difference
 if TYPE_CHECKING:
     from tui_eval.frames.queries import Conclusion, QueryLine
 
+SOME = 12
+"""Rows of the screen from which on the queries stand beside each other though not all of them fit."""
 NARROW = 44
 """Columns of the screen below which the lines of both queries stand under each other."""
 _LONGEST = 400
@@ -61,6 +64,34 @@ def concluded(conclusion: Conclusion | None, width: int = 0) -> list[Line]:
     if width and cell_len(words) + len(_BEFORE) > width:
         words = one_line(conclusion.short, _LONGEST)
     return [(Span(_BEFORE, "note"), Span(words, style))]
+
+
+def sql_below(
+    details: DataDetails,
+    queries: Queries | None,
+    conclusion: Conclusion | None,
+    width: int,
+    room: int | None,
+    rendered: bool = True,
+) -> tuple[list[Block], int]:
+    """The SQL that stands below rows, and how many rows of the screen it is to have.
+
+    Args:
+        room: How many there are, where it is shown only if they are enough; None: it is asked for.
+    """
+    beside = query_blocks(queries, width) if queries is not None and rendered else ()
+    failed: list[Block] = []
+    if conclusion is not None and conclusion.place:
+        source = partial(place_lines, conclusion.place, width)
+        failed = [Block(f"failed{width}", "part", "failed", source, 0, "role-note")]
+    blocks = [*failed, *sql_blocks(details, rendered, beside)]
+    wanted = rows_of(blocks, width)
+    if room is None or wanted <= room:
+        return blocks, wanted
+    if beside and room >= SOME:  # what does not fit of both queries is scrolled to
+        return blocks, room
+    blocks = [*failed, *sql_blocks(details, rendered)]  # as it is written takes fewer lines
+    return blocks, rows_of(blocks, width)
 
 
 def query_blocks(queries: Queries, width: int) -> list[Block]:
