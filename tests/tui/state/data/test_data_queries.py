@@ -18,7 +18,7 @@ from tui_eval.frames.sql import execute
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Entry
 from tui_eval.tui.loaders.queries_loader import Asked, concluded_from, queries_of
-from tui_eval.tui.state.data.queries_view import Queries, query_blocks
+from tui_eval.tui.state.data.queries_view import Queries, query_blocks, sql_below
 from tui_eval.tui.state.text.lines import plain, width_of
 
 Rows = list[dict[str, Any]]
@@ -345,3 +345,18 @@ async def test_ties_are_said_without_a_query_of_the_agent_too(tmp_path: Path) ->
     async with host(tmp_path, attempt).run_test(size=(120, 40)) as pilot:
         await opened(pilot)
         await sees(pilot, f"SQL {TIED}")
+
+
+def test_below_rows_both_queries_stand_beside_each_other_where_there_is_room() -> None:
+    details = attempt_of(RIGHT_ROWS, WRONG_ROWS).data
+    assert details is not None
+    details.reference_sql, details.verification_sql = WANTED, None
+    queries = Queries(WANTED, AgentQuery(WRONG, "tool", "run_sql"), beside(WANTED, WRONG))
+    asked_for, whole = sql_below(details, queries, None, 100, None)
+    assert [block.key for block in asked_for] == [block.key for block in query_blocks(queries, 100)]
+    assert sql_below(details, queries, None, 100, whole)[1] == whole
+    written, lines = sql_below(details, queries, None, 100, 2)
+    assert [block.key for block in written] == ["expected"] and lines > 2, "as it is written, if it fits"
+    assert [block.key for block in sql_below(details, queries, None, 100, None, rendered=False)[0]] == [
+        "expected"
+    ]
