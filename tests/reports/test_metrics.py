@@ -10,8 +10,9 @@ import pytest
 
 from tui_eval.guard.figures import total_amount
 from tui_eval.model import Attempt, Case, Outcome, Usage
+from tui_eval.reports.nao_metrics import Metrics
 from tui_eval.reports.page import pieces
-from tui_eval.reports.results import Metrics, build, whole
+from tui_eval.reports.results import build, whole
 from tui_eval.reports.run_comparison import compare
 from tui_eval.reports.tabular import write_markdown
 from tui_eval.store.case_state import flaky
