@@ -16,7 +16,7 @@ from tui_eval.slow_imports import hide_in
 CODE = """
 import json, sys
 {first}
-from tui_eval.formats.promptfoo.judge.json_schema import format_checker
+from tui_eval.formats.promptfoo.judge.schema_library import format_checker
 print(json.dumps([sorted(format_checker().checkers), "lark" in sys.modules, "arrow" in sys.modules]))
 """
 
