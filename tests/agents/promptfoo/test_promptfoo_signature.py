@@ -19,7 +19,7 @@ from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
 from tests.support import TESTS
 from tests.support.agents import services, talk
 from tui_eval.agents import Agent, AgentError, Request, create, for_provider
-from tui_eval.agents.promptfoo.promptfoo_signature import RequestSignature
+from tui_eval.agents.promptfoo.promptfoo_auth import RequestSignature
 from tui_eval.config.project import Config, ConfigError
 from tui_eval.guard.trust import NeedsTrust
 

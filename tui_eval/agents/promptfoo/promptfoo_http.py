@@ -20,7 +20,7 @@ from tui_eval.agents.http.http_call import SENSITIVE, HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
-from tui_eval.agents.promptfoo.promptfoo_auth import Authorization, answered
+from tui_eval.agents.promptfoo.promptfoo_auth import Authorization, answered, signature_of
 from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo.promptfoo_providers import unnamed_secrets
 from tui_eval.agents.promptfoo.promptfoo_request import (
@@ -35,7 +35,6 @@ from tui_eval.agents.promptfoo.promptfoo_request import (
     rendered,
     tool_values,
 )
-from tui_eval.agents.promptfoo.promptfoo_signature import signature_of
 from tui_eval.agents.promptfoo.promptfoo_tls import context_of, server_name
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, read_response
 from tui_eval.config.project import AgentSpec, ConfigError
