@@ -125,6 +125,28 @@ def test_a_list_in_an_object_that_cannot_be_read_or_after_one_is_no_answer(text:
     assert answer.rows is None and problem == "it is not JSON"
 
 
+BLOCK = '```json\n[{"a": 1}]\n```\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "error"),
+    [
+        (BLOCK + 'That was last year: {"data": [{"a": 2}]}', [{"a": 2}], None),
+        (BLOCK + 'No: {"data": [{"a": 2}]}, by\n```sql\nSELECT 2 AS a\n```', [{"a": 2}], None),
+        (BLOCK + 'Last year it was [{"a": 2}].', [{"a": 1}], None),
+        (BLOCK + '{"data": null}', None, "the agent could not answer (data is null)"),
+        (BLOCK + '{"error": "I made that up"}', None, "the agent reported an error: I made that up"),
+        ('{"data": [{"a": 2}]} was last year.\n' + BLOCK, [{"a": 1}], None),
+        (BLOCK + 'with {"rows": 1} in [a] for {region} [1], as {"data": [...]}', [{"a": 1}], None),
+    ],
+)
+def test_what_an_agent_says_below_its_rows_counts(
+    text: str, rows: list[dict[str, int]] | None, error: str | None
+) -> None:
+    answer, problem = read_answer(Reply(1, text=text), ["a"])
+    assert (answer.rows, answer.error, problem) == (rows, error, "")
+
+
 def test_a_list_among_words_with_braces_is_an_answer() -> None:
     answer, problem = read_answer(Reply(1, text='For {region} the data are: [{"a": 1}].'), ["a"])
     assert answer.rows == [{"a": 1}] and not problem

@@ -7,7 +7,7 @@ the agent's protocol has one, and a reply that cannot be read gets one repair tu
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 from tui_eval.agents.base import AgentError, Request
@@ -116,22 +116,38 @@ def read_answer(reply: Reply, columns: list[str]) -> tuple[RowsAnswer, str]:
 
 def _answered(reply: Reply) -> tuple[Any, str | None]:
     """The JSON value that a reply is or holds, also inside a fenced block, and what is wrong with it (None:
-    nothing)."""
+    nothing). Of several the last one counts, below a block an object as it is asked for: an agent corrects itself."""
     if reply.output is not None:
         return reply.output, None
-    blocks = [found["inline"] or found["inside"] or "" for found in _BLOCK.finditer(reply.text)]
     alone: list[Any] = []
-    for candidate in (*reversed(blocks), reply.text, *_outermost(reply.text)):
+    for candidate, below in _candidates(reply.text):
         try:
             value = load_json(candidate)
         except KeyTwice as doubled:
+            if below and not _OF_AN_OBJECT.search(candidate):
+                continue
             return None, str(doubled)
         except (ValueError, RecursionError):
             continue
+        if below and not (isinstance(value, dict) and ("data" in value or "error" in value)):
+            continue  # braces among words, or rows that these speak of
         if value is None or isinstance(value, dict | list):
             return value, None
         alone.append(value)  # a number in a block of text
     return (alone[0], None) if alone else (None, "it is not JSON")
+
+
+def _candidates(text: str) -> Iterator[tuple[str, bool]]:
+    """What of a reply may be its answer, the likeliest first, and whether it stands among the words below a block."""
+    blocks, end = list(_BLOCK.finditer(text)), len(text)
+    for block in reversed(blocks):
+        for found in _outermost(text[block.end() : end]):
+            yield found, True
+        yield block["inline"] or block["inside"] or "", False
+        end = block.start()
+    yield text, False
+    for found in _outermost(text):
+        yield found, False
 
 
 def _rows_in(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
