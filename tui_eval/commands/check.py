@@ -12,12 +12,11 @@ from pathlib import Path
 import msgspec
 
 from tui_eval import vacuity
-from tui_eval.commands.expected_sql import ExpectedSql
+from tui_eval.commands.expected_sql import ExpectedSql, problems_of
 from tui_eval.commands.listing import load_paths
 from tui_eval.commands.odd_values import odd_values
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, CommandError, counted, put, say
 from tui_eval.commands.readiness import not_ready
-from tui_eval.commands.unjudgeable import unjudgeable
 from tui_eval.config.project import AgentSpec, ConfigError, load, masker, passed_over, unused_rules
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
@@ -53,7 +52,8 @@ def check(
     progress = Counting("expected SQL")
     expected.try_all(cases, progress.at)
     progress.end()
-    problems += unjudgeable(loaded, expected, config)
+    problems += problems_of(cases, expected, config)
+    problems += asyncio.run(_faults(loaded))
     broken = [one for suite in loaded for one in format_of(suite.format).broken_values(suite, config.root)]
     problems += broken
     problems += odd_values(loaded)
@@ -80,6 +80,15 @@ def check(
     if errors:
         return EXIT_USAGE
     return EXIT_OK if count else EXIT_NOTHING
+
+
+async def _faults(loaded: Sequence[Suite]) -> list[Problem]:
+    """What the formats find in their suites that no answer can meet: patterns, schemas and code that do not compile.
+    Nothing of a suite's own code is run."""
+    suites: dict[str, list[Suite]] = {}
+    for suite in loaded:
+        suites.setdefault(suite.format, []).append(suite)
+    return [problem for name, own in suites.items() for problem in await format_of(name).faults(own)]
 
 
 def _trust_line(

@@ -1,16 +1,27 @@
-"""The expected SQL of nao tests, executed once for everything that `check` asks of its rows."""
+"""The expected SQL of nao tests, executed once for everything that `check` asks of its rows; and what it says of the
+queries: one that does not execute, asks for a database that is not there, or lacks the columns or the order that
+count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_eval.config.project import Config, ConfigError, database, rule_for
+import msgspec
+
+from tui_eval.commands.readiness import declared_in, needed_by
+from tui_eval.config.project import Config, ConfigError, DatabaseSpec, VariableNotSet, database, rule_for
+from tui_eval.frames.query_words import changing
+from tui_eval.frames.sql_faults import fault_of
+from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.model import Assertion, Case
+from tui_eval.model import Assertion, Case, Problem
+from tui_eval.suites.read_values import problem_of
 
 if TYPE_CHECKING:
-    from tui_eval.frames.sql import SqlResult
+    from tui_eval.frames.sql import SqlError, SqlResult
 
 SECONDS = 10.0
 """What `check` gives one query."""
@@ -92,3 +103,163 @@ class ExpectedSql:
 def sql_of(case: Case) -> Assertion | None:
     """The assertion that holds a nao test's SQL."""
     return next((one for one in case.assertions if one.type == "sql"), None)
+
+
+# -- Where in a file an expected query is faulty.
+
+
+def shown(detail: str) -> str:
+    """A database's error without its first line: the candidates, and the line with its caret."""
+    lines = detail.strip().splitlines()[1:]
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def line_in_file(file: Path, key_line: int, sql: str, row: int) -> int:
+    """The line of the YAML file on which line `row` of a query stands whose key is on `key_line`; that of the key
+    where the query does not stand there line by line (folded, escaped)."""
+    try:
+        lines = file.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return key_line
+    at = key_line + row
+    block = 0 < key_line <= len(lines) and re.search(r"[:\s]\|[-+0-9]*\s*(#.*)?$", lines[key_line - 1])
+    wanted = sql.splitlines()[row - 1].rstrip()
+    return at if block and at <= len(lines) and lines[at - 1].rstrip().endswith(wanted) else key_line
+
+
+def problems_of(cases: Sequence[Case], expected: ExpectedSql, config: Config) -> Iterable[Problem]:
+    """An error for each query with which its case will err whatever the agent answers, a note for one that may.
+
+    A database file that is not there is one error for all that need it; a server that cannot be reached, a variable
+    that is not set or trust that is not given one note: the machine that checks need not be the one that runs.
+    """
+    from tui_eval.frames.comparison_rules import names_repeated
+    from tui_eval.frames.databases import BadDatabase, NoDatabase
+    from tui_eval.frames.sql import SqlError
+
+    untried: dict[tuple[str, str], list[Case]] = {}
+    unset: dict[tuple[str, str], list[Case]] = {}
+    for case in cases:
+        wanted = sql_of(case)
+        if wanted is not None and isinstance(wanted.value, str):
+            for why in changing(wanted.value):
+                yield problem_of(case, wanted, why, level="note")
+        if (misnamed := _misnamed(case, expected, config)) is not None:
+            yield misnamed
+            if misnamed.level == "error":
+                continue
+        try:
+            result = expected.rows_of(case)
+        except VariableNotSet as problem:
+            unset.setdefault((problem.key, problem.what), []).append(case)
+        except (NoDatabase, ConfigError, NeedsTrust, OSError) as problem:
+            where = _configured(case, expected, config) if isinstance(problem, BadDatabase) else ""
+            untried.setdefault((str(problem), where), []).append(case)
+        except SqlError as problem:
+            yield _faulty(case, problem, config)
+        else:
+            if result is not None:
+                yield from _keys(case, result.columns, config)
+                yield from _unordered(case, result, config)
+                for why in names_repeated(result.renamed) if wanted is not None else ():
+                    yield problem_of(case, wanted, why, "give each column a name of its own", level="note")
+    for (key, what), waiting in unset.items():
+        spec = _database_of(waiting[0], expected, config)
+        yield Problem(
+            declared_in(spec, config), spec.line, key, f"{what}; {needed_by(waiting)}", level="note"
+        )
+    for (reason, where), waiting in untried.items():
+        more = f" (and that of {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+        first, asserted = waiting[0], sql_of(waiting[0])
+        if where:
+            cure = f"make it, or mend {where}"
+            yield problem_of(first, asserted, f"its query{more} cannot be executed: {reason}", cure)
+        else:
+            message = f"its query{more} cannot be tried here: {reason}"
+            yield problem_of(first, asserted, message, level="note")
+
+
+def _configured(case: Case, expected: ExpectedSql, config: Config) -> str:
+    """Where the database of a test is configured: key, file and line."""
+    spec = _database_of(case, expected, config)
+    return f"databases.{spec.name} in {declared_in(spec, config)}" + (f":{spec.line}" if spec.line else "")
+
+
+def _database_of(case: Case, expected: ExpectedSql, config: Config) -> DatabaseSpec:
+    return config.databases.get(expected.name_of(case) or "") or next(iter(config.databases.values()))
+
+
+def _misnamed(case: Case, expected: ExpectedSql, config: Config) -> Problem | None:
+    """What is wrong with the name of the database that a test asks for."""
+    name, there = expected.name_of(case), list(config.databases)
+    if sql_of(case) is None or name is None or name in there or not there:
+        return None
+    place = Problem(case.path, _line_of("database", case, config), "database", "")
+    known = ", ".join(there)
+    slip = close_to(name, there)
+    if len(there) == 1 and config.nao is not None and slip is None:
+        message = f"there is no database {name!r}: {known} is taken, as in nao, which has no other"
+        return msgspec.structs.replace(place, message=message, level="note")
+    if config.nao is not None and config.nao.withheld.get("databases"):
+        message = f"there is no database {name!r} among those whose names may be read; there is: {known}"
+        cure = "the names of others are variables, which need trust"
+        return msgspec.structs.replace(place, message=message, cure=cure, level="note")
+    if slip is None:
+        from difflib import get_close_matches  # imported late: few suites are wrong
+
+        slip = next(iter(get_close_matches(name, there, 1)), None)
+    cure = f"did you mean {slip!r}? There is: {known}" if slip else f"there is: {known}"
+    return msgspec.structs.replace(place, message=f"there is no database {name!r}", cure=cure)
+
+
+def _faulty(case: Case, problem: SqlError, config: Config) -> Problem:
+    """A query that does not execute, shown where it is faulty."""
+    from tui_eval.frames.databases import TooLate
+
+    wanted = sql_of(case)
+    found = problem_of(case, wanted, f"does not execute: {problem}", "mend the query")
+    sql = wanted.value if wanted is not None and isinstance(wanted.value, str) else ""
+    place = fault_of(sql, str(problem), problem.detail)
+    found = msgspec.structs.replace(found, picture=shown(problem.detail))
+    if not place.line:
+        if isinstance(problem, TooLate):
+            cure = f"check gives one query {SECONDS:g} s; a run gives it more"
+            return msgspec.structs.replace(
+                found, message=f"was not tried to its end: {problem}", cure=cure, level="note"
+            )
+        return found
+    row, column = place.line, place.column
+    line = line_in_file(config.root / found.path, found.line, sql, row)
+    message = f"{found.message} (line {row}, column {column} of the query)"
+    return msgspec.structs.replace(found, line=line, message=message)
+
+
+def _keys(case: Case, columns: Sequence[str], config: Config) -> Iterable[Problem]:
+    """An error for each column of `comparison.key` that the query does not give."""
+    from tui_eval.frames.comparison_rules import keys_not_given
+
+    for key, message in keys_not_given((case.comparison or {}).get("key") or (), columns).items():
+        slip = close_to(key, columns)
+        cure = f"did you mean {slip!r}?" if slip else f"it gives: {', '.join(columns)}"
+        line = _line_of("comparison", case, config) or case.line
+        yield Problem(case.path, line, "comparison.key", message, cure)
+
+
+def _unordered(case: Case, result: SqlResult, config: Config) -> Iterable[Problem]:
+    """A note where the order of rows counts and the query says none: another answer's is then wrong by chance."""
+    if (case.comparison or {}).get("ordered") is not True or result.ordered or len(result.frame) < 2:
+        return
+    line = _line_of("comparison", case, config) or case.line
+    message = "the query has no ORDER BY: the order that counts is the one in which its rows happen to come"
+    yield Problem(case.path, line, "comparison.ordered", message, "sort the query", level="note")
+
+
+def _line_of(key: str, case: Case, config: Config) -> int:
+    """The line of a key at a test's root; that of the test where it stands elsewhere (`suites:`)."""
+    try:
+        lines = (config.root / case.suite).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return case.line
+    return next(
+        (n for n, line in enumerate(lines, 1) if re.match(rf"[\"']?{key}[\"']?\s*:", line)), case.line
+    )

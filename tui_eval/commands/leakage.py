@@ -36,7 +36,7 @@ def leaks(
     loaded: Sequence[Suite], config: Config, trust: Trust, expected: ExpectedSql | None = None
 ) -> list[Problem]:
     """A note for each test whose expected values stand in what its agent is given. Tests whose SQL
-    cannot be executed here are passed over: `unjudgeable` says what is wrong with it."""
+    cannot be executed here are passed over: `expected_sql.problems_of` says what is wrong."""
     expected = expected or ExpectedSql(config, trust)
     shared: dict[str, list[_Place]] = {}
     notes: list[Problem] = []
