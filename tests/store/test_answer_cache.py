@@ -292,7 +292,7 @@ def test_an_error_leaves_nobody_waiting(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(cache, "_make_room", fails)
     cache.put(cache.key(b"b"), b"two")
     assert "disk I/O error" in cache.problem
-    monkeypatch.setattr("tui_eval.store.answer_cache._BUSY", 0.0)
+    monkeypatch.setattr("tui_eval.store.answers_file.BUSY", 0.0)
     other.put(other.key(b"c"), b"three")
     assert len(other.get([other.key(b"a"), other.key(b"c")])) == 2 and other.problem == ""
 

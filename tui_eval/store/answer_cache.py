@@ -12,10 +12,9 @@ import hmac
 import os
 import secrets
 import sqlite3
-import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +25,22 @@ from tui_eval.events import Event
 from tui_eval.guard import private
 from tui_eval.guard.trust_store import state_home
 from tui_eval.model import Reply
+from tui_eval.store.answers_file import (
+    VERSION,
+    NewerAnswers,
+    NotOurAnswers,
+    all_or_none,
+    connect,
+    identity,
+    is_emptied,
+    make_tables,
+    number,
+    of_damaged,
+    only_to_read,
+    pages_in_use,
+    readable,
+    version_of,
+)
 from tui_eval.store.digests import alone, is_damage
 from tui_eval.store.run_folders import Store
 
@@ -36,33 +51,12 @@ ROOM = 256 << 20
 """Bytes of the file: of all answers those not used for longest go first, before it is larger."""
 _events = msgspec.json.Decoder(list[Event])
 _reply = msgspec.json.Decoder(Reply)
-_VERSION = 2
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS answers (key BLOB NOT NULL UNIQUE, at REAL NOT NULL, used REAL NOT NULL,"
-    " seal BLOB NOT NULL, body BLOB NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS by_use ON answers (used)",
-)
 _KEPT_FREE = 10  # a part of this size is made room for at once
 _AT_ONCE = 200  # answers that go in one step
 _BESIDE = 8  # pages that an answer may take beside its own
-_BUSY = 5.0  # seconds that another process may take
-_KEY = hashlib.sha256().digest_size
-_JUST_NOW = 60.0  # seconds in which a process has long made its file
 _BESIDE_IT = ("-journal", "-wal", "-shm")
 _ASIDE = f"{FILE}-aside"
 _NEVER = 253_402_300_800.0  # a time of the year 10,000: no answer was given then
-_FAR = 1 << 40  # an answer's number is never as large
-_ONE_BY_ONE = 100  # answers that are looked for behind a damaged one before steps become longer
-
-
-class _Newer(sqlite3.OperationalError):
-    """A newer tui-eval has made the file: it knows more of it, and reads it again tomorrow."""
-
-    sqlite_errorcode = sqlite3.SQLITE_CANTOPEN  # nothing is wrong with the file
-
-
-class _NotOurs(sqlite3.DatabaseError):
-    """A database of something else."""
 
 
 class AnswerCache:
@@ -160,7 +154,7 @@ class AnswerCache:
 
         def keep(connection: sqlite3.Connection) -> None:
             now = time.time()
-            with _all_or_none(connection):
+            with all_or_none(connection):
                 connection.execute("DELETE FROM answers WHERE key = ?", (key,))
                 self._make_room(connection, len(body))
                 row = (key, now, now, self._seal(key, body), body)
@@ -217,7 +211,7 @@ class AnswerCache:
 
     def size(self) -> tuple[int, int]:
         """How many answers are kept, and the bytes of the file with those that were moved aside."""
-        count = self._tried(lambda one: _one(one, "SELECT count(*) FROM answers"), create=False) or 0
+        count = self._tried(lambda it: number(it, "SELECT count(*) FROM answers"), create=False) or 0
         size = 0
         for path in (self.path, *self._aside()):
             with contextlib.suppress(OSError):
@@ -238,15 +232,13 @@ class AnswerCache:
 
     def _make_room(self, connection: sqlite3.Connection, size: int) -> None:
         """Let those go that were not used for longest, where the file would become too large."""
-        page = _one(connection, "PRAGMA page_size")
+        page = number(connection, "PRAGMA page_size")
         most = self._room // page
         needed = size // (page - 64) + _BESIDE
-        if _one(connection, "PRAGMA page_count") - _one(connection, "PRAGMA freelist_count") + needed <= most:
+        if pages_in_use(connection) + needed <= most:
             return
         most -= most // _KEPT_FREE
-        while (
-            _one(connection, "PRAGMA page_count") - _one(connection, "PRAGMA freelist_count") + needed > most
-        ):
+        while pages_in_use(connection) + needed > most:
             oldest = "SELECT rowid FROM answers ORDER BY used LIMIT ?"
             gone = connection.execute(
                 f"DELETE FROM answers WHERE rowid IN ({oldest})", (self._step(connection),)
@@ -282,9 +274,9 @@ class AnswerCache:
         """In a line why the file cannot be used, and what to do."""
         said = (error.strerror if isinstance(error, OSError) else None) or str(error)
         if self._only_read:
-            reason = said if isinstance(error, _Newer) else f"cannot be read ({said})"
+            reason = said if isinstance(error, NewerAnswers) else f"cannot be read ({said})"
             return f"answers are not found again: {self._name}: {reason}"
-        if said.endswith("remove it") or isinstance(error, _Newer):
+        if said.endswith("remove it") or isinstance(error, NewerAnswers):
             pass
         elif (
             "readonly" in said
@@ -326,7 +318,7 @@ class AnswerCache:
             self._given.close()
 
     def _open(self, *, create: bool) -> sqlite3.Connection | None:
-        if self._connection is not None and self._opened != _identity(self.path):
+        if self._connection is not None and self._opened != identity(self.path):
             self._connection.close()  # another process has made it anew, or deleted it
             self._connection = None
         if self._connection is None:
@@ -334,20 +326,20 @@ class AnswerCache:
                 if not create:
                     return None
                 Store(self._root).make()
-            self._opened = _identity(self.path)
-            emptied = _is_emptied(self.path)
+            self._opened = identity(self.path)
+            emptied = is_emptied(self.path)
             try:
                 self._connection = self._connect()
                 if emptied and self._writable:
                     self._said.setdefault("lost", f"{self._name} was empty: what was kept in it is lost")
-                renew = self._writable and _version(self._connection) != _VERSION
+                renew = self._writable and version_of(self._connection) != VERSION
             except sqlite3.Error as error:
                 if not self._writable or not is_damage(error):
                     raise
                 renew = True
             if renew:
                 self._renew()
-            self._opened = _identity(self.path)
+            self._opened = identity(self.path)
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
@@ -357,21 +349,21 @@ class AnswerCache:
         )
         if self._writable:
             private.prepare_database(self.path)
-            connection = _connection(self.path)
+            connection = connect(self.path)
         else:
             private.check_database(self.path)
-            connection = _only_to_read(self.path)
+            connection = only_to_read(self.path)
         try:
             private.refuse_programs(connection)
             # In this order: another process may make them in between.
-            empty = not _one(connection, "SELECT count(*) FROM sqlite_master")
-            version = _version(connection)
-            if not 0 <= version <= _VERSION:
-                raise _Newer("a newer tui-eval has made it, so it is left as it is; update this one")
+            empty = not number(connection, "SELECT count(*) FROM sqlite_master")
+            version = version_of(connection)
+            if not 0 <= version <= VERSION:
+                raise NewerAnswers("a newer tui-eval has made it, so it is left as it is; update this one")
             if version == 0 and not empty:
-                raise _NotOurs("it is another program's")
+                raise NotOurAnswers("it is another program's")
             if version == 0 and self._writable:
-                _make(connection)
+                make_tables(connection)
             elif version == 0:
                 raise sqlite3.OperationalError("readonly, and empty")
             if not self._writable and not self._only_read:
@@ -394,12 +386,12 @@ class AnswerCache:
             self._connection = None
         try:
             with alone(self.path.parent):
-                if self._opened is not None and self._opened != _identity(self.path):
+                if self._opened is not None and self._opened != identity(self.path):
                     self._connection = self._connect()  # somebody else has
                     return
                 kept, why = False, "nothing in it can be read"
                 try:
-                    old = _of_damaged(self.path)
+                    old = of_damaged(self.path)
                 except sqlite3.Error as error:
                     if not is_damage(error):
                         raise
@@ -417,7 +409,7 @@ class AnswerCache:
                     self._move_aside(why)
                 self._connection = self._connect()
         finally:
-            self._opened = _identity(self.path)
+            self._opened = identity(self.path)
 
     def _rescue(self, old: sqlite3.Connection) -> bool:
         """Write all answers that can be read of a file into a new one beside it; False where there are some,
@@ -430,17 +422,17 @@ class AnswerCache:
         for left in self._with_journals(made.name):
             left.unlink(missing_ok=True)
         private.prepare_database(made)
-        first, read = _version(old) == 1, 0
-        with contextlib.closing(_connection(made)) as new:
-            _make(new)
-            with _all_or_none(new):
-                for row in _readable_of_first(old) if first else _readable(old):
+        first, read = version_of(old) == 1, 0
+        with contextlib.closing(connect(made)) as new:
+            make_tables(new)
+            with all_or_none(new):
+                for row in readable(old):
                     self._take_over(new, row, first)
                     read += 1
-            kept = _one(new, "SELECT count(*) FROM answers")
+            kept = number(new, "SELECT count(*) FROM answers")
         whole: int | None = None
         with contextlib.suppress(sqlite3.Error):
-            whole = _one(old, "SELECT count(*) FROM answers")
+            whole = number(old, "SELECT count(*) FROM answers")
         if kept and not (first and whole == read):
             lost = "how many are lost is not known" if whole is None else f"{max(0, whole - read):,} are lost"
             self._said.setdefault(
@@ -485,156 +477,15 @@ class AnswerCache:
 _Done = TypeVar("_Done")
 
 
-def _connection(path: Path, how: str = "mode=rw", *, cut_off: bool = False) -> sqlite3.Connection:
-    """A connection. `cut_off`: also to a file that is shorter than it says, all of which SQLite refuses else."""
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{how}",
-        uri=True,
-        timeout=_BUSY,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-    try:
-        if cut_off:
-            connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("PRAGMA synchronous = OFF")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _only_to_read(path: Path) -> sqlite3.Connection:
-    """A file that cannot be written. What a writer left beside it (a log, a journal), and locks that its file system
-    does not have, would need writing: it is then read as it stands, which a seal a row makes safe."""
-    connection = None
-    try:
-        connection = _connection(path, "mode=ro")
-        _version(connection)
-        return connection
-    except sqlite3.Error as error:
-        if connection is not None:
-            connection.close()
-        busy = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-        if is_damage(error) or error.sqlite_errorcode & 0xFF in busy:
-            raise
-    return _connection(path, "mode=ro&immutable=1")
-
-
-def _of_damaged(path: Path) -> sqlite3.Connection:
-    """What is left of a damaged file.
-
-    Raises:
-        sqlite3.Error: it is no database, or not ours.
-    """
-    connection = _connection(path, cut_off=True)
-    try:
-        private.refuse_programs(connection)
-        if _version(connection) not in (1, _VERSION):
-            raise _NotOurs("it is another program's")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _make(connection: sqlite3.Connection) -> None:
-    with _all_or_none(connection):
-        for table in _TABLES:
-            connection.execute(table)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-
-
-@contextlib.contextmanager
-def _all_or_none(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction, which is over whatever happens: others wait for it."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
 def _used(connection: sqlite3.Connection, keys: Iterable[bytes]) -> None:
     """Note that answers were used; where another process is at work for long, it is not noted."""
     try:
-        with _all_or_none(connection):
+        with all_or_none(connection):
             now = time.time()
             connection.executemany("UPDATE answers SET used = ? WHERE key = ?", [(now, key) for key in keys])
     except sqlite3.Error as error:
         if is_damage(error):
             raise
-
-
-def _readable(connection: sqlite3.Connection) -> Iterator[Sequence[Any]]:
-    """The answers of a file but for those that are damaged.
-
-    Raises:
-        sqlite3.Error: the file is not to be had at the moment.
-    """
-    last = _FAR
-    with contextlib.suppress(sqlite3.Error):
-        last = connection.execute("SELECT max(rowid) FROM answers").fetchone()[0] or 0
-    good = at = -1
-    while at < last:
-        try:
-            rows = "SELECT rowid, key, at, used, seal, body FROM answers WHERE rowid > ? ORDER BY rowid"
-            for number, *row in connection.execute(rows, (at,)):
-                if not _is_answer(row):
-                    continue
-                if number <= at:
-                    break  # part of a page: going on from there would come here again and again
-                good = at = number
-                yield row
-            else:
-                return
-        except sqlite3.Error as error:
-            if not is_damage(error):
-                raise
-        at += 1 + (at - good) // _ONE_BY_ONE
-
-
-def _is_answer(row: Sequence[Any]) -> bool:
-    """Whether a row of a damaged file can be one that was written."""
-    return [type(one) for one in row] == [bytes, float, float, bytes, bytes] and len(row[0]) == _KEY
-
-
-def _readable_of_first(connection: sqlite3.Connection) -> Iterator[Sequence[Any]]:
-    """The same of a file of version 1, in which answers have no numbers: up to what is damaged, from both ends."""
-    for direction in ("ASC", "DESC"):
-        try:
-            chosen = f"SELECT key, at, used, NULL, body FROM answers ORDER BY key {direction}"
-            yield from connection.execute(chosen)
-            return
-        except sqlite3.Error as error:
-            if not is_damage(error):
-                raise
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return _one(connection, "PRAGMA user_version")
-
-
-def _one(connection: sqlite3.Connection, query: str) -> int:
-    return connection.execute(query).fetchone()[0]
-
-
-def _is_emptied(path: Path) -> bool:
-    """Whether a file was cut off to nothing, rather than being made by another process at this moment."""
-    with contextlib.suppress(OSError):
-        found = os.lstat(path)
-        return stat.S_ISREG(found.st_mode) and not found.st_size and found.st_mtime < time.time() - _JUST_NOW
-    return False
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_dev, found.st_ino
-    return None
 
 
 def _secret() -> tuple[bytes, str]:
