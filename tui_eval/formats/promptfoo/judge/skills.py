@@ -7,8 +7,7 @@ from typing import Any
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
-from tui_eval.formats.promptfoo.judge.span_attributes import arguments_of, tool_name
-from tui_eval.formats.promptfoo.judge.spans import from_transcript, matches, trace_of
+from tui_eval.formats.promptfoo.judge.spans import arguments_of, from_transcript, matches, tool_name, trace_of
 from tui_eval.javascript import values as js
 
 _SKILL_TOOL = "skill"

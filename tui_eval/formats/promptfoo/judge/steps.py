@@ -13,8 +13,14 @@ from typing import Any, Literal, cast
 from msgspec import UNSET
 
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall
-from tui_eval.formats.promptfoo.judge.span_attributes import arguments_of, command_of, query_of, tool_name
-from tui_eval.formats.promptfoo.judge.spans import matches, source_for_steps
+from tui_eval.formats.promptfoo.judge.spans import (
+    arguments_of,
+    command_of,
+    matches,
+    query_of,
+    source_for_steps,
+    tool_name,
+)
 from tui_eval.javascript import values as js
 from tui_eval.model import TraceSpan
 
