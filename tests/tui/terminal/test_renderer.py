@@ -197,6 +197,10 @@ class TestChangedCells:
         assert self.span("a日b", "axxb") == (1, 3)
         assert self.span("ax日b", "a日xb") == (1, 4)
 
+    def test_what_stands_after_an_emoji_of_several_characters_is_where_it_is_painted(self):
+        for emoji in ("👩\u200d👩\u200d👧\u200d👦", "⚠\ufe0f", "👍🏽", "1\ufe0f\u20e3"):
+            assert self.span(f"a{emoji}bc", f"a{emoji}Xc") == (3, 4)
+
     def test_a_style_is_a_change(self):
         assert changed_cells(Strip([Segment("ab", STYLES[0])]), Strip([Segment("ab", STYLES[1])])) == (0, 2)
 

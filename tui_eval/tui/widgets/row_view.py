@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import ClassVar
 
-from rich.cells import cell_len
+from rich.cells import split_graphemes
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import (
@@ -74,8 +74,8 @@ def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
         if text.isascii():
             cells.extend((letter, style) for letter in text)
             continue
-        for letter in text:
-            size = cell_len(letter)
+        for start, end, size in split_graphemes(text)[0]:  # an emoji of several characters has its width once
+            letter = text[start:end]
             if size:
                 cells.append((letter, style))
                 cells.extend([("", style)] * (size - 1))

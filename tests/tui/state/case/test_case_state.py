@@ -102,6 +102,7 @@ def test_cut_marked_fit_and_letters() -> None:
     assert styled([marked(line, [Mark(1, 3, "hit")])], "hit") == ["b", "c"]
     assert plain(fit((Span("日本語"),), 4)) == "日…"
     assert letters("✓ passed · 日…") == "P passed . ??~"
+    assert letters("👩\u200d👧! e\u0301 1\ufe0f\u20e3") == "??! e 1?"  # as wide as it was
 
 
 def test_a_search_ignores_case_unless_a_capital_is_typed() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from rich.cells import cell_len, get_character_cell_size
+from rich.cells import cell_len, split_graphemes
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.state.text.fitting import breaks, reach
@@ -191,7 +191,13 @@ def letters(text: str) -> str:
     as wide as it was."""
     if text.isascii():
         return text
-    return "".join(c if c.isascii() else _LETTERS.get(c) or "?" * get_character_cell_size(c) for c in text)
+    pieces = (text[start:end] for start, end, _ in split_graphemes(text)[0])
+    return "".join(
+        one
+        if one.isascii()
+        else _LETTERS.get(one) or (one[0] if one[0].isascii() else "").ljust(cell_len(one), "?")
+        for one in pieces
+    )
 
 
 def pattern(query: str) -> re.Pattern[str]:
