@@ -68,6 +68,11 @@ def test_each_row_stands_once_with_its_mark_and_what_differs_with_an_arrow() -> 
         ([*EXPECTED, order(9, "2018-01-09", 1.0)], "1 row too many", "rows too many"),
         ([*EXPECTED, EXPECTED[0]], "1 of 4 rows repeated", "rows repeated"),
         ([], "3 of 3 rows missing", "rows missing"),
+        (
+            [{"order_id": 1}, {"order_id": 2}],
+            "columns order_date, amount, note missing; 1 of 3 rows missing",
+            "columns order_date, amount, note missing; rows missing",
+        ),
         (EXPECTED, "", ""),
         ([{k: v for k, v in row.items() if k != "note"} for row in EXPECTED], "", ""),
     ],

@@ -230,17 +230,15 @@ class OneTable:
         if self.extra > repeats:
             extra = self.extra - repeats
             parts.append((f"{extra:,} row{'s' if extra > 1 else ''} too many", "rows too many"))
+        if parts and self.actual_rows and (lacking := self.difference.missing_columns):
+            words = f"{'columns' if len(lacking) > 1 else 'column'} {_some_of(lacking)} missing"
+            parts.insert(0, (words, words))
         return "; ".join(words for words, _ in parts), "; ".join(words for _, words in parts)
 
     def _apart_fact(self) -> tuple[str, str]:
         """Of the rows that both sides have."""
-        from tui_eval.frames.diagnosis import name_of
-
         columns = sorted((one for one in self.columns if one.apart), key=lambda one: -one.apart)
-        more = len(columns) - _NAMED
-        names = ", ".join(clip(name_of(one.name), _WORD) for one in columns[:_NAMED]) + (
-            f" and {more} more" if more > 0 else ""
-        )
+        names = _some_of([one.name for one in columns])
         general = f"{names} differ{'s' if len(columns) == 1 else ''}"
         if self.apart == 1 and len(columns) == 1:
             cell = next(
@@ -256,6 +254,14 @@ class OneTable:
 
 _NAMED = 3
 _WORD = 24
+
+
+def _some_of(columns: Sequence[str]) -> str:
+    from tui_eval.frames.diagnosis import name_of
+
+    more = len(columns) - _NAMED
+    named = ", ".join(clip(name_of(one), _WORD) for one in columns[:_NAMED])
+    return named + (f" and {more} more" if more > 0 else "")
 
 
 def clipped_sides(expected: str, actual: str, most: int) -> tuple[str, str]:

@@ -858,6 +858,24 @@ def test_a_limit_is_only_missed_where_the_queries_may_have_one() -> None:
     assert counted((None, False), expected=many, actual=many[:20])[0].endswith("expected rows and ends there")
 
 
+def test_rows_none_of_which_is_right_are_not_called_the_first_ones() -> None:
+    """Without a key they were put beside the first ones because one column of theirs is the same."""
+    expected = [{"state": "abc"[n % 3], "n": 34 + n} for n in range(8)]
+    actual = [{"state": one, "n": 200 + n} for n, one in enumerate("abc")]
+    assert not any("LIMIT" in line for line in counted(expected=expected, actual=actual))
+    assert "the first 3 of 8" in counted(expected=expected, actual=expected[:3])[0]
+    assert not any("LIMIT" in line for line in counted(expected=actual, actual=expected))
+
+
+def test_rows_that_lack_a_column_are_not_said_to_repeat() -> None:
+    """A pivot: doctors over states where each doctor and each state is a row."""
+    expected = [{"did": n // 3, "state": "abc"[n % 3], "n": 30 + n} for n in range(18)]
+    wide = [{"did": n, "a": 1, "b": 2, "c": 3} for n in range(6)]
+    assert counted(expected=expected, actual=wide) == []
+    twice = [{"a": 1}, {"a": 1}, {"a": 2}]
+    assert "DISTINCT is missing" in counted(expected=twice, actual=twice * 2)[0]
+
+
 def test_a_condition_that_holds_exactly_is_said_before_a_limit() -> None:
     """The rows of one country come last; they are sorted by nothing else, and not by country."""
     countries = [("FR", "IT", "FR", "NO", "IT")[n % 5] for n in range(20)] + ["ES"] * 6

@@ -68,17 +68,20 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
         if found.parameters["alike"] or difference.lengths[1] > difference.lengths[0]:
             yield found, 1.0
         extra = extra.filter(~extra.is_in(rows.implode()))
-    elif not difference.key:
+    elif not difference.key and not difference.missing_columns:  # what is left of rows repeats by itself
         again = list(_repeated(difference, missing, extra))
         yield from again
         if any(found.code == "distinct" and found.explained == found.total for found, _ in again):
             return  # that these are the last ones says no more of them
     yield from _respelled_keys(difference, missing, extra)
-    limited = next(_limit(difference, missing, extra), None)
-    # Where no row is right, and none has a key, which rows stand beside each other is a guess.
-    guessed = not difference.key and len(missing) and len(extra) and not _right_ones(difference)
+    # Where no row is right, or lacks a column, and none has a key, which rows stand beside each other is a guess.
+    cut = bool(difference.missing_columns)
+    guessed = not difference.key and (cut or not _right_ones(difference))
+    limited = None if guessed else next(_limit(difference, missing, extra), None)
     every_extra = len(extra) + len(repeats)
-    filters = [] if guessed else list(_filters(difference, missing, extra, every_extra=every_extra))
+    filters: list[tuple[Finding, float]] = []
+    if not guessed or not (cut or (len(missing) and len(extra))):
+        filters += _filters(difference, missing, extra, every_extra=every_extra)
     if (
         limited is not None
         and limited[1] >= 1.0
