@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import ClassVar
 
-from rich.cells import split_graphemes
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import (
@@ -34,6 +33,7 @@ from textual.strip import Strip
 
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import bindings
+from tui_eval.tui.state.text.fitting import clusters
 from tui_eval.tui.state.text.lines import Line, Span, letters
 from tui_eval.tui.widgets.looks import Look, Styles, styles_of
 
@@ -74,8 +74,7 @@ def _cells(strip: Strip) -> list[tuple[str, Style | None]]:
         if text.isascii():
             cells.extend((letter, style) for letter in text)
             continue
-        for start, end, size in split_graphemes(text)[0]:  # an emoji of several characters has its width once
-            letter = text[start:end]
+        for letter, size in clusters(text):  # an emoji of several characters has its width once
             if size:
                 cells.append((letter, style))
                 cells.extend([("", style)] * (size - 1))

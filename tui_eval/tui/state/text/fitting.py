@@ -11,7 +11,25 @@ from itertools import islice, pairwise
 
 from rich.cells import cell_len, get_character_cell_size, split_graphemes
 
-__all__ = ["breaks", "cell_len", "chop", "end_of", "fit", "middle", "reach", "shorten", "wait_words", "wrap"]
+__all__ = [
+    "breaks",
+    "cell_len",
+    "chop",
+    "clusters",
+    "end_of",
+    "fit",
+    "middle",
+    "reach",
+    "shorten",
+    "wait_words",
+    "wrap",
+]
+
+
+def clusters(text: str) -> Iterator[tuple[str, int]]:
+    """What stands in a text, one by one, and the cells of each: an emoji of several characters is one, what combines
+    belongs to what stands before it."""
+    return ((text[start:end], cells) for start, end, cells in split_graphemes(text)[0])
 
 
 def reach(text: str, start: int, width: int) -> int:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from rich.cells import cell_len, split_graphemes
+from rich.cells import cell_len
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.tui.state.text.fitting import breaks, reach
+from tui_eval.tui.state.text.fitting import breaks, clusters, reach
 
 TAB = "    "
 AT_ONCE = 100_000
@@ -191,12 +191,9 @@ def letters(text: str) -> str:
     as wide as it was."""
     if text.isascii():
         return text
-    pieces = (text[start:end] for start, end, _ in split_graphemes(text)[0])
     return "".join(
-        one
-        if one.isascii()
-        else _LETTERS.get(one) or (one[0] if one[0].isascii() else "").ljust(cell_len(one), "?")
-        for one in pieces
+        one if one.isascii() else _LETTERS.get(one) or (one[0] if one[0].isascii() else "").ljust(cells, "?")
+        for one, cells in clusters(text)
     )
 
 
