@@ -872,7 +872,7 @@ def test_rows_that_lack_a_column_are_not_said_to_repeat() -> None:
     expected = [{"did": n // 3, "state": "abc"[n % 3], "n": 30 + n} for n in range(18)]
     wide = [{"did": n, "a": 1, "b": 2, "c": 3} for n in range(6)]
     assert counted(expected=expected, actual=wide) == []
-    twice = [{"a": 1}, {"a": 1}, {"a": 2}]
+    twice = [{"a": n % 4} for n in range(11)]
     assert "DISTINCT is missing" in counted(expected=twice, actual=twice * 2)[0]
 
 
