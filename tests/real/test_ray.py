@@ -140,7 +140,9 @@ async def test_an_agent_has_the_variables_and_the_modules_that_it_has_here(
     processors: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Variables that are called like one of a machine are not withheld, and folders of the project are found
-    as here."""
+    as here; not files that are called like modules of Python's, nor what Python runs at its start."""
+    (tmp_path / "sitecustomize.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')")
+    (tmp_path / "cmd.py").write_text("raise SystemExit")
     (tmp_path / "src" / "shopbot").mkdir(parents=True)
     (tmp_path / "src" / "shopbot" / "__init__.py").touch()
     (tmp_path / "src" / "shopbot" / "agent.py").write_text(
@@ -163,6 +165,7 @@ async def test_an_agent_has_the_variables_and_the_modules_that_it_has_here(
         (attempt,) = [reader.attempt(row.id) for row in reader.attempts()]
     assert attempt is not None
     assert (attempt.outcome, attempt.error) == ("passed", None)
+    assert not (tmp_path / "run").exists()
 
 
 async def test_a_shared_folder_is_the_project_and_a_copy_of_it_is_none(

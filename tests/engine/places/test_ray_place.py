@@ -75,7 +75,8 @@ def root(tmp_path: Path) -> Path:
 def test_what_belongs_to_a_machine_leads_out_or_holds_a_secret_stays(root: Path, tmp_path: Path) -> None:
     sent = packed_project(Config(root=root, file=root / "tui_eval.yaml"), Masker([SECRET]), tmp_path)
     with zipfile.ZipFile(sent.file) as package:
-        assert package.namelist() == ["suite.yaml", "within.yaml", "below/checks.py", messages.MANIFEST]
+        names = ["suite.yaml", "within.yaml", "below/checks.py", messages.MANIFEST]
+        assert package.namelist() == [f"{messages.SENT_IN}/{name}" for name in names]
     assert sent.words.startswith(f"ray: 3 files of {root} are sent (")
     assert sent.words.endswith("; left out, for a secret in them: notes.txt")
     assert sent.left_out == ["notes.txt"]
@@ -109,7 +110,8 @@ def test_no_link_brings_along_what_is_not_sent_and_no_configuration_goes(root: P
         (root / name).symlink_to(target)
     sent = packed_project(Config(root=root, file=root / "prod.yaml"), Masker([SECRET]), tmp_path)
     with zipfile.ZipFile(sent.file) as package:
-        assert package.namelist() == ["suite.yaml", "within.yaml", "below/checks.py", messages.MANIFEST]
+        names = ["suite.yaml", "within.yaml", "below/checks.py", messages.MANIFEST]
+        assert package.namelist() == [f"{messages.SENT_IN}/{name}" for name in names]
 
 
 def test_a_worker_has_links_to_folders_empty_folders_and_files_of_any_name(
@@ -133,6 +135,9 @@ def test_a_worker_has_links_to_folders_empty_folders_and_files_of_any_name(
         package.extractall(folder)
     # Ray passes over such names (its `unzip_package`).
     assert not [name for name in members if "\\" in name or name[1:2] == ":"]
+    assert {name.partition("/")[0] for name in members} == {
+        messages.SENT_IN
+    } and not messages.SENT_IN.isidentifier()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONPATH", str(folder))
     files = OwnFiles("run")
@@ -181,10 +186,11 @@ def test_a_project_that_is_too_large_is_refused_before_a_run_is_made(root: Path)
 def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that Ray starts a worker in, with two files."""
     folder = tmp_path / "working_dir_files" / "_ray_pkg_1"
-    (folder / "below").mkdir(parents=True)
-    (folder / "a.txt").write_text("one")
-    (folder / "below" / "b.txt").write_text("four")
-    (folder / messages.MANIFEST).write_text('{"sizes": {"a.txt": 3, "below/b.txt": 4}}')
+    sent = folder / messages.SENT_IN
+    (sent / "below").mkdir(parents=True)
+    (sent / "a.txt").write_text("one")
+    (sent / "below" / "b.txt").write_text("four")
+    (sent / messages.MANIFEST).write_text('{"sizes": {"a.txt": 3, "below/b.txt": 4}}')
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}/elsewhere")
     return folder
@@ -226,7 +232,7 @@ def test_a_worker_waits_until_the_files_that_are_unpacked_anew_are_whole(
 
 def test_files_that_never_become_whole_are_no_worker(unpacked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sent_project, "_PATIENCE", 0.0)
-    (unpacked / "a.txt").unlink()
+    (unpacked / messages.SENT_IN / "a.txt").unlink()
     with pytest.raises(OSError, match="not whole"):
         OwnFiles("run").take()
     assert list(unpacked.parent.iterdir()) == [unpacked]
@@ -313,6 +319,7 @@ async def test_a_worker_finds_the_projects_folders_of_pythonpath_in_its_own(
     monkeypatch.setenv("NOTES", "")
     monkeypatch.setenv("KEY", "")
     monkeypatch.setattr(sys, "path", list(sys.path))
+    sys.path.append(str(unpacked))
     given = {"PYTHONPATH": f"{root}/src", "NOTES": f"{root}/notes.txt", "KEY": f"not {root}"}
     worker = RayWorker(1)
     await worker.begin(
@@ -320,8 +327,8 @@ async def test_a_worker_finds_the_projects_folders_of_pythonpath_in_its_own(
     )
     own = Path.cwd()
     assert own.parent == unpacked.parent and own != unpacked
-    assert os.environ["PYTHONPATH"] == f"{own}/src:{own}:/elsewhere"
-    assert sys.path[-1] == f"{own}/src"
+    assert os.environ["PYTHONPATH"] == f"{own}/src:/elsewhere"  # as at home, not the project itself
+    assert sys.path[-1] == f"{own}/src" and str(unpacked) not in sys.path
     assert (os.environ["NOTES"], os.environ["KEY"]) == (f"{own}/notes.txt", f"not {root}")
     await worker.end()
 

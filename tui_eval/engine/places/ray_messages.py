@@ -16,6 +16,9 @@ import msgspec
 _LENGTH = 8
 MANIFEST = ".tui-eval-files"
 """Among the files that are sent: what they are, as `SentFolder`, in JSON."""
+SENT_IN = "tui-eval-files"
+"""The folder that they are sent in. Python looks in the one around it, where Ray unpacks, before its own modules:
+there a `sitecustomize.py` of a project that nobody trusts would run, and a `cmd.py` be Python's."""
 
 
 class SentFolder(msgspec.Struct):

@@ -112,6 +112,15 @@ def sent_environment(
 _PYTHONPATH = "PYTHONPATH"
 
 
+def _without(folder: str) -> None:
+    """Take Ray's folder from where Python looks, here and in what is started from here: at home nothing is found in the
+    project but by who is beside it."""
+    folders = [one for one in os.environ.pop(_PYTHONPATH, "").split(os.pathsep) if one and one != folder]
+    if folders:
+        os.environ[_PYTHONPATH] = os.pathsep.join(folders)
+    sys.path[:] = [one for one in sys.path if one != folder]
+
+
 def _have(environ: Mapping[str, str], roots: tuple[str, str] | None) -> None:
     """Take over the engine's variables: with paths of the project as those of here, and PYTHONPATH before the
     own one."""
@@ -419,8 +428,7 @@ class RayWorker:
         if not given.shared:
             self._files = OwnFiles(given.run_id)
             unpacked, own = map(str, await asyncio.to_thread(self._files.take))
-            if "PYTHONPATH" in os.environ:  # Ray has put its folder there, for what is started from here
-                os.environ["PYTHONPATH"] = os.environ["PYTHONPATH"].replace(unpacked, own)
+            _without(unpacked)
             self._roots = str(config.root), own
             config = moved(config, *self._roots)
             trust = trust_of_home(trust, *self._roots)

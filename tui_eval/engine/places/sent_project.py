@@ -24,7 +24,7 @@ from tui_eval.config.config_schema import CONFIG_NAME
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.places.attempt_place import Made
-from tui_eval.engine.places.ray_messages import MANIFEST, SentFolder, text_of
+from tui_eval.engine.places.ray_messages import MANIFEST, SENT_IN, SentFolder, text_of
 from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import Trust
 
@@ -107,13 +107,13 @@ def packed_project(config: Config, masker: Masker, folder: Path) -> SentFiles:
                 known = f"{MANIFEST}-{len(sent.names)}"
                 sent.names[known] = text_of(name)
             # The same files make the same package, which Ray then has already.
-            info = zipfile.ZipInfo(known, _EARLIEST)
+            info = zipfile.ZipInfo(f"{SENT_IN}/{known}", _EARLIEST)
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = (path.stat().st_mode & 0o777) << 16
             package.writestr(info, body)
             sent.sizes[known] = len(body)
         _add_folders(sent, root)
-        package.writestr(zipfile.ZipInfo(MANIFEST, _EARLIEST), msgspec.json.encode(sent))
+        package.writestr(zipfile.ZipInfo(f"{SENT_IN}/{MANIFEST}", _EARLIEST), msgspec.json.encode(sent))
     count, size = len(sent.sizes), target.stat().st_size / 2**20
     said = f"ray: {count:,} {'file of' if count == 1 else 'files of'} {root} {'is' if count == 1 else 'are'} sent ({size:.1f} MB packed), without .git, .tui-eval, .env*, environments, node_modules and tui_eval.yaml"
     if secret:
@@ -256,8 +256,7 @@ class OwnFiles:
         part = Path(tempfile.mkdtemp(prefix=f"{_OWN}part-", dir=given.parent))
         with _locked(part, fcntl.LOCK_SH):
             try:
-                # Ray's workers may import from there, which leaves more than was sent.
-                shutil.copytree(given, part, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+                shutil.copytree(given / SENT_IN, part, dirs_exist_ok=True)
                 sent = msgspec.json.decode((part / MANIFEST).read_bytes(), type=SentFolder)
                 if any((part / name).stat().st_size != size for name, size in sent.sizes.items()):
                     raise OSError("some are not yet there")
