@@ -9,7 +9,8 @@ import pytest
 
 from tui_eval.suites.saved_talk import listed, with_item
 from tui_eval.yaml import yaml_lines
-from tui_eval.yaml.yaml_edit import LONG, EditError, YamlText
+from tui_eval.yaml.long_lists import LONG
+from tui_eval.yaml.yaml_edit import EditError, YamlText
 
 
 def found(document: YamlText, *path: str | int):
