@@ -35,6 +35,47 @@ def test_as_nunjucks_renders_it(row: dict[str, Any]) -> None:
         assert render(row["template"], VARS) == row["text"]
 
 
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ('{% if not a == "x" %}Y{% else %}N{% endif %}', "N"),
+        ("{% if t and not a == 'x' %}Y{% else %}N{% endif %}", "N"),
+        ('{% if not (a == "x") %}Y{% else %}N{% endif %}', "Y"),
+        ("{% if not missing == 'x' %}Y{% else %}N{% endif %}", "N"),
+        ("{{ not a != 'x' }}", "true"),
+        ("{{ not n + 1 }}", "1"),
+        ("{{ not n in l }} {{ n not in l and t }} {{ not l|length == 3 }}", "true true false"),
+        ("{% if n % 2 is odd %}O{% else %}E{% endif %}", "O"),
+        ("{% for i in l %}{% if loop.index + 1 is even %}e{% endif %}{% endfor %}", "ee"),
+        (
+            "{{ n - 1 is divisibleby(2) }} {{ missing + 1 is defined }} {{ not n + 1 is odd }}",
+            "true true true",
+        ),
+        ("{{ missing is defined if t }}", "false"),
+        ('{{ a ~ "x" is string }} {{ n is "odd" }} {{ a is not number }}', "true true true"),
+        ('{{ "Total: " ~ n + 1 }} {{ n + 1 ~ "x" }} {{ "i" ~ n * 2 }}', "Total: 51 6x i10"),
+        ("{{ 100 * n // 3 }} {{ n / 2 // 2 }} {{ 12 // 5 % 2 }} {{ 12 % 5 * 2 }}", "100 5 0 4"),
+        ("{{ -n ** 2 }} {{ 2 ** 3 ** 2 }} {{ 7 - 2 + 1 }} {{ 12 / 2 * 3 }}", "25 64 6 18"),
+        ("{{ n == 5 < x }} {{ 3 > 2 > 1 }} {{ a == 'x' == false }}", "false false true"),
+        ("{{ 'a' * 2 and t }} {{ 'y' if 'a' * 2 else 'n' }}", "NaN n"),
+        ("{% for k, v in 'ab' %}{{ k }}={{ v }};{% endfor %}", "0=a;1=b;"),
+        ("{{ n in l == false }}", None),
+        ("{{{a}}}", None),
+        ("{{ n is divisibleby 5 }}", None),
+        ("{{ t is boolean }}", None),
+    ],
+)
+def test_expressions_are_worked_out_in_the_order_of_what_nunjucks_writes(
+    template: str, text: str | None
+) -> None:
+    given = {"a": "Hello", "n": 5, "l": [3, 1, 2], "t": True, "x": 2}
+    if text is None:
+        with pytest.raises(TemplateError):
+            render(template, given)
+    else:
+        assert render(template, given) == text
+
+
 PROMPTS = [
     json.loads(line) for line in (Path(__file__).parent / "nunjucks_prompts.jsonl").read_text().splitlines()
 ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tui_eval.javascript import operators
-from tui_eval.javascript.operators import loosely_equal, strictly_equal
+from tui_eval.javascript.operators import strictly_equal
 from tui_eval.javascript.values import (
     MAX_TEXT,
     UNDEFINED,
@@ -67,8 +67,6 @@ TESTS: dict[str, Callable[..., Any]] = {
     "string": lambda v: isinstance(v, str),
     "iterable": lambda v: isinstance(v, (str, list, tuple)),
     "mapping": lambda v: isinstance(v, Mapping),
-    "boolean": lambda v: isinstance(v, bool),
-    "looselyequal": loosely_equal,
 }
 
 

@@ -7,7 +7,8 @@ with `_`; they are in the environment's `OPERATORS`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 from jinja2 import nodes
@@ -19,6 +20,25 @@ from tui_eval.javascript.values import ScriptValueError
 from tui_eval.nunjucks.templates import OWN_WORDS
 
 COMPARISONS = ("eq", "ne", "lt", "lteq", "gt", "gteq")
+ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+BINARY: dict[str, Callable[..., nodes.Expr]] = {
+    "||": nodes.Or,
+    "&&": nodes.And,
+    "+": nodes.Add,
+    "-": nodes.Sub,
+    "*": nodes.Mul,
+    "/": nodes.Div,
+    "%": nodes.Mod,
+}
+PRECEDENCE = {
+    sign: level
+    for level, signs in enumerate(("||", "&&", "eq ne seq sne", "lt lteq gt gteq", "+ -", "* / %"))
+    for sign in signs.split()
+}
+"""JavaScript's, of the operators that nunjucks writes between parts of an expression."""
+
+Written = list[nodes.Expr | str]
+"""An expression as nunjucks writes it in JavaScript: its parts, with operators between and `!` before them."""
 
 
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -30,7 +50,7 @@ _NOT_OURS = ("with", "autoescape", "print")
 
 
 class NunjucksParser(Parser):
-    """jinja2's parser with JavaScript's strict comparisons and nunjucks' `elseif`, without what nunjucks refuses."""
+    """jinja2's parser with nunjucks' expressions and `elseif`, without what nunjucks refuses."""
 
     def parse_statement(self) -> nodes.Node | list[nodes.Node]:
         token = self.stream.current
@@ -74,28 +94,111 @@ class NunjucksParser(Parser):
             return nodes.Name(f"_{token.value}", "load", lineno=token.lineno)
         return super().parse_primary(with_namespace)
 
-    def parse_compare(self) -> nodes.Expr:
-        line = self.stream.current.lineno
-        expression: Any = self.parse_math1()
-        while True:
+    def parse_or(self) -> nodes.Expr:
+        return _grouped(self._joined("name:or", "||", lambda: self._joined("name:and", "&&", self._negated)))
+
+    def parse_filter_expr(self, node: nodes.Expr) -> nodes.Expr:
+        while True:  # `is` is no part of it: it takes all that is compared before it
             kind = self.stream.current.type
-            if kind in ("eq", "ne"):
-                next(self.stream)
-                # The lexer knows no `===`: it gives `==` and then an assignment.
-                if self.stream.current.type == "assign":
-                    next(self.stream)
-                    kind = "s" + kind
-                expression = _apply(f"_{kind}", expression, self.parse_math1())
-            elif kind in COMPARISONS:
-                next(self.stream)
-                expression = _apply(f"_{kind}", expression, self.parse_math1())
-            elif self.stream.skip_if("name:in"):
-                expression = _apply("_in", expression, self.parse_math1())
-            elif self.stream.current.test("name:not") and self.stream.look().test("name:in"):
-                self.stream.skip(2)
-                expression = nodes.Not(_apply("_in", expression, self.parse_math1()), lineno=line)
+            if kind == "pipe":
+                node = cast(nodes.Expr, self.parse_filter(node))
+            elif kind == "lparen":
+                node = self.parse_call(node)
             else:
-                return expression
+                return node
+
+    def _joined(self, word: str, sign: str, part: Callable[[], Written]) -> Written:
+        written = part()
+        while self.stream.skip_if(word):
+            written += [sign, *part()]
+        return written
+
+    def _negated(self) -> Written:
+        return ["!", *self._negated()] if self.stream.skip_if("name:not") else self._contained()
+
+    def _contained(self) -> Written:
+        written = self._tested()
+        while True:
+            negated = self.stream.current.test("name:not") and self.stream.look().test("name:in")
+            self.stream.skip(int(negated))
+            if not self.stream.skip_if("name:in"):
+                return written
+            found = _apply("_in", _grouped(written), _grouped(self._tested()))
+            written = cast(Written, ["!", found] if negated else [found])
+
+    def _tested(self) -> Written:
+        written = self._compared()
+        if not self.stream.skip_if("name:is"):
+            return written
+        negated = self.stream.skip_if("name:not")
+        line = self.stream.current.lineno
+        name = next(self.stream) if self.stream.current.type == "string" else self.stream.expect("name")
+        given: Any = ([], [], None, None)
+        if self.stream.current.type == "lparen":
+            given = self.parse_call_args()
+        test = nodes.Test(_grouped(written), name.value, *given, lineno=line)
+        return ["!", test] if negated else [test]
+
+    def _compared(self) -> Written:
+        written = self._concatenated()
+        while (kind := self.stream.current.type) in COMPARISONS:
+            next(self.stream)
+            # The lexer knows no `===`: it gives `==` and then an assignment.
+            if kind in ("eq", "ne") and self.stream.skip_if("assign"):
+                kind = "s" + kind
+            written += [kind, *self._concatenated()]
+        return written
+
+    def _concatenated(self) -> Written:
+        written = self._sum()
+        while self.stream.skip_if("tilde"):
+            written += ["+", nodes.Const("", lineno=self.stream.current.lineno), "+", *self._sum()]
+        return written
+
+    def _sum(self) -> Written:
+        written = self._whole_quotient()
+        while (kind := self.stream.current.type) in ARITHMETIC:
+            next(self.stream)
+            written += [ARITHMETIC[kind], *self._whole_quotient()]
+        return written
+
+    def _whole_quotient(self) -> Written:
+        written = self._joined("mod", "%", self._power)
+        while self.stream.skip_if("floordiv"):
+            quotient = _grouped([*written, "/", *self._joined("mod", "%", self._power)])
+            written = cast(Written, [nodes.FloorDiv(quotient, nodes.Const(1), lineno=quotient.lineno)])
+        return written
+
+    def _power(self) -> Written:
+        power = self.parse_unary()
+        while self.stream.skip_if("pow"):
+            power = nodes.Pow(power, self.parse_unary(), lineno=power.lineno)
+        return [power]
+
+
+def _grouped(written: Written) -> nodes.Expr:
+    """An expression, by the order in which JavaScript works out what nunjucks writes: it writes no brackets, so
+    that `not a == b` is `!a == b` and `n + 1 ~ "x"` is `n + 1 + "" + "x"`."""
+    rest = deque(written)
+
+    def operand() -> nodes.Expr:
+        part = rest.popleft()
+        return nodes.Not(operand(), lineno=1) if part == "!" else cast(nodes.Expr, part)
+
+    def bound(least: int) -> nodes.Expr:
+        left = operand()
+        while rest and PRECEDENCE[sign := cast(str, rest[0])] >= least:
+            rest.popleft()
+            left = _operation(sign, left, bound(PRECEDENCE[sign] + 1))
+        return left
+
+    return bound(0)
+
+
+def _operation(sign: str, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
+    if sign in BINARY:
+        return BINARY[sign](left, right, lineno=left.lineno)
+    return _apply(f"_{sign}", left, right)
 
 
 def _apply(name: str, value: nodes.Node, *arguments: nodes.Node) -> nodes.Filter:
@@ -134,8 +237,6 @@ def _meaning(node: nodes.Node) -> nodes.Node:
     elif isinstance(node, nodes.Assign) and isinstance(node.target, nodes.Tuple):
         # `set a, b = x` gives the whole value to each.
         node.node = _apply("_each", node.node, nodes.Const(len(node.target.items), lineno=node.lineno))
-    elif isinstance(node, nodes.Concat):
-        node.nodes = [_apply("_concatenated", part) for part in node.nodes]
     elif isinstance(node, nodes.Pair) and isinstance(node.key, nodes.Name):
         node.key = nodes.Const(node.key.name, lineno=node.lineno)
     elif isinstance(node, nodes.Tuple) and node.ctx == "load":

@@ -95,13 +95,21 @@ class _EmptyObject(dict[str, Any]):
         return True
 
 
+class _NotANumber(float):
+    def __bool__(self) -> bool:
+        return False
+
+
+_NAN = _NotANumber("nan")
+
+
 def _operand(value: Any) -> Any:
-    """The left side of `and`/`or`, true in Python where it is true in JavaScript."""
+    """The left side of `and`/`or`, true or not in Python as it is in JavaScript."""
     if isinstance(value, list) and not value:
         return _EmptyList()
     if isinstance(value, dict) and not value:
         return _EmptyObject()
-    return value if js.truthy(value) or not value else 0
+    return value if js.truthy(value) or not value else _NAN
 
 
 def _items(value: Any) -> list[Any]:
@@ -111,16 +119,13 @@ def _items(value: Any) -> list[Any]:
 
 
 def _parts(value: Any, count: int) -> list[Any]:
-    """What `for a, b in …` walks through: names and values of an object, or the parts of each item."""
+    """What `for a, b in …` walks through: names and values of an object, places and letters of a text, or the
+    parts of each item of a list."""
+    if isinstance(value, str):
+        value = {str(at): letter for at, letter in enumerate(items(value))}
     found = [[k, v] for k, v in value.items()] if isinstance(value, Mapping) else items(value)
     budget.get().spend(len(found) + 1)
     return [(*items(part)[:count], *[js.UNDEFINED] * (count - len(items(part)))) for part in found]
-
-
-def _concatenated(value: Any) -> str:
-    plain = js.string(value)
-    budget.get().spend(1, len(plain))
-    return plain
 
 
 @pass_context
@@ -147,7 +152,6 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "_operand": _operand,
     "_items": _items,
     "_parts": _parts,
-    "_concatenated": _concatenated,
     "_in": operators.contains,
     "_eq": operators.loosely_equal,
     "_ne": lambda a, b: not operators.loosely_equal(a, b),
@@ -273,7 +277,12 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        return operators.add(left, right) if operator == "+" else operators.arithmetic(operator, left, right)
+        if operator != "+":
+            return operators.arithmetic(operator, left, right)
+        added = operators.add(left, right)
+        if isinstance(added, str):
+            budget.get().spend(1, len(added))
+        return added
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
         return operators.arithmetic("-", 0, arg) if operator == "-" else js.number(arg)

@@ -169,7 +169,7 @@ def _render_plain(template: str, vars: Mapping[str, Any], env: Mapping[str, str]
     at = length = 0
     for found in _PLAIN.finditer(template):
         between = template[at : found.start()]
-        if "{{" in between:
+        if "{{" in between or between.endswith("{"):  # `{{{name}}}` begins an object, which has no value
             return None
         names = found.group(1).split(".")
         if names[0] in _WORDS:
