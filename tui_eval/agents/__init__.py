@@ -22,7 +22,7 @@ from tui_eval.agents.choose import (
     from_argument,
     from_file,
 )
-from tui_eval.agents.promptfoo.promptfoo_env import names_variables, untrusted, with_env
+from tui_eval.agents.promptfoo.promptfoo_env import names_variables, template_variables, untrusted, with_env
 from tui_eval.config.project import AgentSpec, ConfigError
 
 TYPES: dict[str, str] = {
@@ -72,7 +72,7 @@ def agent_class(type_name: str) -> type[Agent]:
     raise ConfigError(f"there is no agent type {type_name}; types: {', '.join(TYPES)}")
 
 
-_OF_PROVIDERS = {"promptfoo-http", "webhook", "websocket"}
+_OF_PROVIDERS = {"promptfoo-http", "webhook", "websocket", "huggingface-classifier", "openai-moderation"}
 """Types that only a promptfoo suite makes, whose templates its environment is filled into when it is read."""
 
 
@@ -108,5 +108,6 @@ __all__ = [
     "from_argument",
     "from_file",
     "names_variables",
+    "template_variables",
     "with_env",
 ]

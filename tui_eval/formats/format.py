@@ -386,6 +386,11 @@ class Format:
         of this model (None: it is only judged)."""
         return ()
 
+    def left_out(self, case: Case, settings: Mapping[str, Any]) -> Iterable[str]:
+        """The variables of the environment for which nothing was filled in in a case since they may not be read: judged
+        as it stands, it passes on nothing. `settings` are its suite's."""
+        return ()
+
     def comparison_defaults(self, config: Config) -> dict[str, Any]:
         """Settings for comparing rows that the format's own configuration gives."""
         return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from tui_eval.guard.trust import Trust, variable
 from tui_eval.nunjucks import templates
@@ -55,6 +56,24 @@ def _lines(text: str) -> str:
 _NAMED = re.compile(
     r"""\benv\s{0,20}(?:\.\s{0,20}([A-Za-z_]\w*)|\[\s{0,20}["']([^"'\]]{1,200})["']\s{0,20}\])"""
 )
+
+
+FILLED_IN = re.compile(
+    r"""\{\{-?\s{0,20}env(?:\.([A-Za-z_]\w{0,200})|\[\s{0,20}["']([^"'\]]{1,200})["']\s{0,20}\])([^{}]{0,400}?)-?\}\}"""
+)
+"""`{{ env.NAME }}` as it is filled in when a suite is read, wherever it stands."""
+
+
+def left_in(value: Any) -> Iterator[str]:
+    """The variables for which something would have been filled in in the texts of a value, had it been known."""
+    waiting = [value]
+    while waiting:  # it may be nested however deep
+        one = waiting.pop()
+        if isinstance(one, str):
+            if "{{" in one and "env" in one:
+                yield from (found[1] or found[2] for found in FILLED_IN.finditer(one))
+        elif isinstance(one, (dict, list, tuple)):
+            waiting += one.values() if isinstance(one, dict) else one
 
 
 def variables_named(text: str) -> list[str]:

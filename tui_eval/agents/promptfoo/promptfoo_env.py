@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tui_eval.guard.trust import Trust, from_root, variable
@@ -89,6 +91,13 @@ def _number(value: Any) -> int | float | None:
         return None
 
 
+template_variables: ContextVar[Mapping[str, str]] = ContextVar(
+    "template_variables", default=MappingProxyType({})
+)
+"""What `{{ env.NAME }}` finds in a provider's templates while an attempt is run, where it was not filled in when the
+suite was read: `{% if env.KEY %}`, `env[name]`, a body in a file. Asking for one that needs trust raises."""
+
+
 def names_variables(options: Any) -> bool:
     """Whether a provider's templates still name variables: the suite was read without them."""
     return next(_named(options), None) is not None
@@ -96,8 +105,13 @@ def names_variables(options: Any) -> bool:
 
 def untrusted(options: Any, base: str, root: Path) -> Iterator[str]:
     """What a provider's templates (`Bearer {{env.KEY}}`) need trust for: they still name variables since the suite was
-    read without, and nothing would be sent in their place. `base` is the suite's folder."""
+    read without, and nothing would be sent in their place. `base` is the suite's folder.
+
+    Raises:
+        NeedsTrust: the attempt at work may not read one.
+    """
     for name in _named(options):
+        template_variables.get().get(name)
         from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 
         beside = Path(base) / ".env"

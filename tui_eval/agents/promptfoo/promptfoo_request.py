@@ -22,6 +22,7 @@ import msgspec
 
 from tui_eval.agents.base import AgentError, Services
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
+from tui_eval.agents.promptfoo.promptfoo_env import template_variables
 from tui_eval.guard.paths import confine
 from tui_eval.javascript import values as js
 
@@ -296,13 +297,14 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
 
     Raises:
         AgentError: it cannot be rendered.
+        NeedsTrust: it reads a variable of the person's environment, or of a file that may not be read.
     """
     if not any(mark in text for mark in ("{{", "{%", "{#")):
         return text
     from tui_eval.nunjucks.templates import TemplateError, render
 
     try:
-        return render(text, values)
+        return render(text, values, env=template_variables.get())
     except TemplateError as error:
         raise AgentError(
             f"the template {one_line(text, 80)}: {one_line(str(error))}", code="bad-setting"

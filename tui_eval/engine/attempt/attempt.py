@@ -7,10 +7,12 @@ import time
 from collections.abc import Sequence
 
 from tui_eval import vacuity
+from tui_eval.agents import template_variables
 from tui_eval.agents.base import AgentError
 from tui_eval.assertions.judge_input import Judgement
 from tui_eval.config.project import ConfigError
 from tui_eval.engine.attempt import continuing
+from tui_eval.engine.attempt.attempt_judging import provider_variables, require_variables
 from tui_eval.engine.attempt.attempt_state import Running
 from tui_eval.engine.attempt.by_hand import ByHand
 from tui_eval.engine.attempt.collector import Collector
@@ -58,6 +60,7 @@ async def execute(
     clock = time.perf_counter()
     listening = printed.set(collector.printed)
     adding = suite_variables.set(job.settings.get("env_file") or {})
+    filling = template_variables.set(provider_variables(job, environment))
     heeding = figures.unknown.set(collector.unknown)
     collector.judging = first.judging if first is not None else None
     counting = judges_take.set(collector.judge_took)
@@ -75,6 +78,7 @@ async def execute(
         asked = None if job.judges_only else job.model
         for what in format_of(job.format).withheld(asked, environment.config):
             environment.trust.require(what)
+        require_variables(job)
         judgement = await run.go()
         await _keep_judging(replies, judgement.verdicts, collector, environment)
     except asyncio.CancelledError:
@@ -98,6 +102,7 @@ async def execute(
     finally:
         printed.reset(listening)
         suite_variables.reset(adding)
+        template_variables.reset(filling)
         figures.unknown.reset(heeding)
         judges_take.reset(counting)
         judged_attempt.reset(judging)

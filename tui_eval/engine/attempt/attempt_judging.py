@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from tui_eval import causes, formats
-from tui_eval.agents import with_env
+from tui_eval.agents import template_variables, with_env
 from tui_eval.agents.base import AgentError, Capabilities
 from tui_eval.assertions.judge_input import (
     CannotJudge,
@@ -220,6 +220,27 @@ def _variables(job: Job, environment: RunContext) -> Mapping[str, str]:
     from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 
     own, unread = job.settings.get("env_file") or {}, job.settings.get("env_unread") or ()
+    return SuiteEnvironment(own, environment.trust, unread)
+
+
+def require_variables(job: Job) -> None:
+    """What the case would have from the environment, had its suite been allowed to read it.
+
+    Raises:
+        NeedsTrust: there is such a thing.
+    """
+    known = template_variables.get()
+    for name in formats.format_of(job.format).left_out(job.case, job.settings):
+        known.get(name)
+
+
+def provider_variables(job: Job, environment: RunContext) -> Mapping[str, str]:
+    """What `{{ env.NAME }}` finds in what providers are made of: the suite's own names, too."""
+    if not formats.format_of(job.format).templates:
+        return {}
+    from tui_eval.nunjucks.suite_environment import SuiteEnvironment
+
+    own, unread = job.settings.get("env") or {}, job.settings.get("env_unread") or ()
     return SuiteEnvironment(own, environment.trust, unread)
 
 

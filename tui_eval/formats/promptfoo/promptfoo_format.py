@@ -209,6 +209,9 @@ class PromptfooFormat(Format):
     def hears_conversation(self, case: Case) -> bool:
         return late(f"{_HERE}.run.rows:hears")(case)
 
+    def left_out(self, case: Case, settings: Mapping[str, Any]) -> Iterable[str]:
+        return late(f"{_HERE}.read.env_files:left_out")(case) if settings.get("env_left") else ()
+
     def hooks(self, settings: Mapping[str, Any], base: Path, scene: HookScene) -> Hooks | None:
         """`extensions`."""
         given = settings.get("extensions")
@@ -222,7 +225,9 @@ class PromptfooFormat(Format):
             return settings
         from tui_eval.formats.promptfoo.read.promptfoo_types import HOW_IT_IS_RUN
 
-        found = {key: value for key, value in settings.items() if key not in ("outputPath", "tags")}
+        found = {
+            key: value for key, value in settings.items() if key not in ("outputPath", "tags", "env_left")
+        }
         for key in ("evaluateOptions", "commandLineOptions"):
             if isinstance(given := found.get(key), dict):
                 kept = {name: value for name, value in given.items() if name not in HOW_IT_IS_RUN}

@@ -306,6 +306,115 @@ async def test_no_provider_is_asked_without_variables_of_an_env_file_that_may_no
         assert sorted(asked[1:]) == ["Bearer secret", "Bearer word"]
 
 
+WITHHELD = {
+    "value": "{vars: {x: a}, assert: [{type: not-equals, value: {a: '{{env.WORD}}'}}]}",
+    "schema": "{vars: {x: a}, assert: [{type: not-is-json, value: {properties: {a: {const: '{{env.WORD}}'}}}}]}",
+    "transform": """{vars: {x: a}, options: {transform: "output.replace('{{env.WORD}}', 'gone')"},"""
+    " assert: [{type: not-contains, value: gone}]}",
+    "own transform": """{vars: {x: a}, assert: [{type: not-contains, value: gone,"""
+    """ transform: "output.replace('{{env.WORD}}', 'gone')"}]}""",
+    "config": "{vars: {x: a}, assert: [{type: javascript, value: '!output.includes(context.config.w)',"
+    " config: {w: '{{env.WORD}}'}}]}",
+    "metadata": "{vars: {x: a}, metadata: {w: '{{env.WORD}}'},"
+    " assert: [{type: javascript, value: '!output.includes(context.test.metadata.w)'}]}",
+    "variable": "{vars: {x: a, o: {w: '{{env.WORD}}'}},"
+    " assert: [{type: javascript, value: '!output.includes(context.vars.o.w)'}]}",
+    "recorded": "{vars: {x: a}, providerOutput: 'say {{env.WORD}}', assert: [{type: not-contains, value: hello}]}",
+}
+
+
+@pytest.mark.parametrize("test", WITHHELD.values(), ids=WITHHELD)
+@pytest.mark.parametrize("named", [False, True])
+async def test_nothing_is_judged_by_what_was_not_filled_in_when_its_suite_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, named: bool
+) -> None:
+    """What is no template when an answer is judged stood there as it was written, and all of these passed."""
+    monkeypatch.delenv("WORD", raising=False)
+    what = "read other.env" if named else "read the environment variable WORD"
+    if named:
+        (tmp_path / "other.env").write_text("WORD=hello\n", "utf-8")
+    else:
+        monkeypatch.setenv("WORD", "hello")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        'prompts: [\'{"a":"hello"}\']\nproviders: [echo]\n'
+        + "commandLineOptions: {envPath: other.env}\n" * named
+        + f"tests:\n  - {test}\n  - {{vars: {{x: b}}, assert: [{{type: contains, value: hello}}]}}\n",
+        "utf-8",
+    )
+    rows = [(row.outcome, row.message.split(" (")[0]) for row in (await ran(tmp_path)).attempts()]
+    assert rows == [("error", f"needs trust: {what}"), ("passed", "passed")]
+    outcomes = [row.outcome for row in (await ran(tmp_path, trust=True)).attempts()]
+    assert outcomes == ["failed", "passed"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ("{% if env.WORD %}Bearer {{env['WORD']}}{% endif %}", "{q: a}"),
+        ("{% set k = env.WORD %}Bearer {{k}}", "{q: a}"),
+        ("Bearer {{env[name]}}", "{q: a}"),
+        ("Bearer hello", "file://body.json"),
+    ],
+)
+async def test_templates_of_a_provider_find_the_environment_when_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headers: str, body: str
+) -> None:
+    """They found nothing, trusted or not: `Bearer ` was sent, and what came back was judged."""
+    monkeypatch.setenv("WORD", "hello")
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(f"{request.headers.get('Authorization')} {(await request.json())['q']}")
+        return web.json_response({"said": "hi"})
+
+    app = web.Application()
+    app.router.add_post("/", answer)
+    async with TestServer(app) as server:
+        entry = f"{{id: '{server.make_url('/')}', config: {{method: POST, headers: {{Authorization: \"{headers}\"}},"
+        (tmp_path / "body.json").write_text('{"q": "{{ env.WORD }}"}', "utf-8")
+        (tmp_path / "promptfooconfig.yaml").write_text(
+            f"prompts: [hi]\nproviders:\n  - {entry} body: {body}}}}}\n"
+            "tests: [{vars: {name: WORD}, assert: [{type: contains, value: hi}]}]\n",
+            "utf-8",
+        )
+        rows = [(row.outcome, row.message.split(" (")[0]) for row in (await ran(tmp_path)).attempts()]
+        assert (rows, asked) == ([("error", "needs trust: read the environment variable WORD")], [])
+        rows = [(row.outcome, row.message) for row in (await ran(tmp_path, trust=True)).attempts()]
+        assert rows == [("passed", "passed")]
+        assert asked == [f"Bearer hello {'hello' if 'file' in body else 'a'}"]
+
+
+async def test_no_judge_is_asked_without_variables_of_an_env_file_that_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KEY", raising=False)
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.headers.get("Authorization", ""))
+        return web.json_response({"pass": True, "score": 1, "reason": "so"})
+
+    app = web.Application()
+    app.router.add_post("/", answer)
+    async with TestServer(app) as server:
+        judge = (
+            "config: {method: POST, headers: {Authorization: 'Bearer {{env.KEY}}'}, body: {q: '{{prompt}}'}}"
+        )
+        (tmp_path / "promptfooconfig.yaml").write_text(
+            "prompts: [hi]\nproviders: [echo]\ncommandLineOptions: {envPath: other.env}\n"
+            f"defaultTest: {{options: {{provider: {{id: '{server.make_url('/')}', {judge}}}}}}}\n"
+            "tests:\n  - {assert: [{type: llm-rubric, value: is polite}]}\n"
+            "  - {assert: [{type: contains, value: hi}]}\n",
+            "utf-8",
+        )
+        (tmp_path / "other.env").write_text("KEY=secret\n", "utf-8")
+        row, other = (await ran(tmp_path)).attempts()
+        assert (row.outcome, asked) == ("error", []) and "needs trust: read other.env" in row.message
+        assert other.outcome == "passed"  # it asks no judge
+        row, _ = (await ran(tmp_path, trust=True)).attempts()
+        assert (row.outcome, asked) == ("passed", ["Bearer secret"])
+
+
 async def test_the_env_file_is_asked_for_where_a_suite_has_code(tmp_path: Path) -> None:
     for name, text in SCRIPTS.items():
         (tmp_path / name).write_text(text, "utf-8")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading
 from tui_eval.guard.trust import NeedsTrust, from_root
+from tui_eval.model import Case
 from tui_eval.nunjucks import templates
-from tui_eval.nunjucks.suite_environment import SuiteEnvironment, parse, passed_over
+from tui_eval.nunjucks.suite_environment import FILLED_IN, SuiteEnvironment, left_in, parse, passed_over
 
-_ENV = re.compile(
-    r"""\{\{-?\s{0,20}env(?:\.([A-Za-z_]\w{0,200})|\[\s{0,20}["']([^"'\]]{1,200})["']\s{0,20}\])([^{}]{0,400}?)-?\}\}"""
-)
 _CODE = re.compile(
     r"\b(?:exec|python|ruby|golang):|\.(?:py|[cm]?[jt]s|rb|go)\b|\bprocess\s{0,20}\??\.\s{0,20}env\b"
 )
@@ -47,7 +45,7 @@ def env_files(named: Any, text: str, reading: SuiteReading) -> dict[str, str]:
     Their names are secrets' names as often as not: they are read only where the folder is trusted.
     As in the tool, the environment wins over `.env`, and a file that is named wins over both.
     """
-    if reading.trust.granted or _ENV.search(text) is not None or _CODE.search(text) is not None:
+    if reading.trust.granted or FILLED_IN.search(text) is not None or _CODE.search(text) is not None:
         read_beside(reading)
     paths = named if isinstance(named, list) else [named]
     for path in (part.strip() for given in paths if isinstance(given, str) for part in given.split(",")):
@@ -108,7 +106,7 @@ def fill(text: str, env: Mapping[str, str]) -> str:
             pass
         return match.group()
 
-    return _ENV.sub(found, text)
+    return FILLED_IN.sub(found, text)
 
 
 def fill_all(value: Any, env: Mapping[str, str], *, depth: int = 0) -> Any:
@@ -124,3 +122,21 @@ def fill_all(value: Any, env: Mapping[str, str], *, depth: int = 0) -> Any:
         mapped = {k: fill_all(v, env, depth=depth + 1) for k, v in value.items()}
         return mapped if any(mapped[k] is not v for k, v in value.items()) else value
     return value
+
+
+def left_out(case: Case) -> Iterator[str]:
+    """The variables that stand in a case unfilled where it is no template when it is judged: `not-is-json` with
+    `{const: "{{env.WORD}}"}` passes as it stands. Who judges is asked for where it is asked, and its prompt is a
+    template."""
+    options = {key: one for key, one in case.options.items() if key not in ("provider", "rubricPrompt")}
+    parts = (case.vars, case.metadata, options, case.beside, case.provider_output)
+    of_assertions = [
+        (None if _is_template(one.value) else one.value, one.transform, one.config, one.extra)
+        for one in case.asserted
+    ]
+    return left_in([parts, of_assertions])
+
+
+def _is_template(value: Any) -> bool:
+    """Whether an assertion's value is filled in when it is judged: what it lacks is then an error of it alone."""
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, str) for one in value))

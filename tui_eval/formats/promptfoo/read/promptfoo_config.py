@@ -143,6 +143,8 @@ class ConfigReader:
         suite.description = description if isinstance(description, str) else ""
         suite.cases = all_cases(*self.asked(data))
         self.env_of_files()
+        if self.reading.env_unread or any(map(is_variable, self.reading.trust.wanted)):
+            suite.settings["env_left"] = True
         suite.hidden = self.reading.secrets
 
     def document(self, text: str) -> dict[str, Any] | None:

@@ -46,7 +46,7 @@ CHANGEABLE = names(
 )
 """The parts of a suite that `beforeAll` may replace."""
 
-_OF_THE_ENVIRONMENT = ("env", "env_file", "env_unread")
+_OF_THE_ENVIRONMENT = ("env", "env_file", "env_unread", "env_left")
 CONTEXT_OF: dict[HookName, str] = {
     "beforeAll": "suite",
     "beforeEach": "test",
