@@ -179,8 +179,12 @@ def _sorted(own: exp.Expr, expected: exp.Expr, dialect: str, ordered: bool) -> I
     yield MendedQuery(made.sql(dialect), *words)
 
 
-def _terms(order: exp.Expr, query: exp.Select) -> list[tuple[str, bool]]:
-    return [(_name(term, query), bool(term.args.get("desc"))) for term in order.expressions]
+def _terms(order: exp.Expr, query: exp.Select) -> list[tuple[str, bool, bool]]:
+    """By what a query sorts: its name, whether descending, whether nulls come first."""
+    return [
+        (_name(term, query), bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
+        for term in order.expressions
+    ]
 
 
 def _name(term: exp.Expr, query: exp.Select) -> str:
@@ -220,17 +224,20 @@ def _order_words(
     if order is None:
         return "it does not sort" + (
             " before its LIMIT" if own.args.get("limit") else ""
-        ), f"sorted by {_term(*right[0])}"
+        ), f"sorted by {_term(*right[0][:2])}"
     given = _terms(order, own)
     if len(own.selects) == len(expected.selects):  # one column may be called otherwise by both
         called = dict(zip(_names(expected), _names(own), strict=True))
-        right = [(called.get(name, name), descending) for name, descending in right]
+        right = [(called.get(name, name), descending, first) for name, descending, first in right]
     for mine, other in zip(given, right, strict=False):
         if mine == other:
             continue
+        if mine[:2] == other[:2]:
+            nulls = [f"nulls {'first' if first else 'last'}" for first in (mine[2], other[2])]
+            return f"it sorts by {_term(*mine[:2])}, {nulls[0]}", nulls[1]
         if mine[0] == other[0]:
-            return f"it sorts by {_term(*mine)}", _direction(other[1])
-        return f"it sorts by {_term(*mine)}", f"by {_term(*other)}"
+            return f"it sorts by {_term(*mine[:2])}", _direction(other[1])
+        return f"it sorts by {_term(*mine[:2])}", f"by {_term(*other[:2])}"
     return None
 
 

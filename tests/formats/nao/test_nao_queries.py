@@ -493,6 +493,16 @@ async def test_a_query_that_sorts_the_other_way_without_a_limit_is_told_so() -> 
     assert kept["cause"] == "it sorts by order_id ascending"
 
 
+async def test_a_query_that_puts_nulls_at_the_other_end_is_told_so() -> None:
+    sql = "select nullif(status, 'placed') as s, count(*) as n from orders group by 1 order by s nulls first"
+    own = sql.replace("nulls first", "nulls last")
+    found = await judged(sql, own, execute(SHOP, own).frame.to_dicts(), comparison={"ordered": True})
+    assert found.data is not None
+    line = found.data.settings["conclusion"]["line"]
+    words = "it sorts by s ascending, nulls last (nulls first, it gives the expected rows)"
+    assert line == f"its query is wrong: {words}; the answer has its rows"
+
+
 @pytest.mark.real
 async def test_of_many_rows_it_is_said_in_what_they_differ() -> None:
     sql = "select range as id, range % 7 as n from range(110000)"
