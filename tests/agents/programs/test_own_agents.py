@@ -450,6 +450,43 @@ async def test_an_answer_that_is_written_otherwise_than_as_json_is_no_words(tmp_
         await talk(agent("http", url=server.url), "x")
 
 
+async def test_facts_within_another_wrapping_do_not_count_as_not_reported(tmp_path: Path) -> None:
+    """`escalated: false` passed where n8n answers with a list, or a gateway encodes JSON twice."""
+    whole = {"reply": "hi", "metadata": {"escalated": True}}
+    for given, why in (
+        ([whole], "a list with its object in it"),
+        (json.dumps(whole), "encoded twice"),
+        ({"output": {"content": "hi", "usage": {"input_tokens": 9}}}, "an object where its text should be"),
+    ):
+        with JsonServer(Planned(body=given)) as server, pytest.raises(AgentError, match=why):
+            await talk(agent("http", url=server.url), "x")
+        it = agent("command", tmp_path, command=script(tmp_path, f"print({json.dumps(given)!r})"))
+        with pytest.raises(AgentError, match=why):
+            await talk(it, "x")
+    for given, text in (
+        (
+            [{"text": "a"}, {"text": "b", "metadata": {"page": 1}}],
+            '[{"text":"a"},{"text":"b","metadata":{"page":1}}]',
+        ),
+        ({"reply": {"a": 1, "usage": {}}, "usage": {"input_tokens": 1}}, '{"a":1,"usage":{}}'),
+        (json.dumps({"reply": "hi", "escalated": False}), '{"reply": "hi", "escalated": false}'),
+    ):
+        with JsonServer(Planned(body=given)) as server:
+            assert (await talk(agent("http", url=server.url), "x"))[1][0].text == text
+    with JsonServer(Planned(body=[whole])) as server:
+        it = agent("http", url=server.url, reply="json[0].reply", metadata="json[0].metadata")
+        reply = (await talk(it, "x"))[1][0]
+        assert reply.text == "hi" and reply.metadata == {"escalated": True}
+
+
+async def test_tool_calls_are_read_as_the_ai_sdk_writes_them() -> None:
+    """Its `promptTokens` and `toolName` were; without the list of them `max_tool_calls: 0` passed."""
+    body = {"text": "hi", "toolCalls": [{"toolCallId": "1", "toolName": "look", "args": {"q": 1}}]}
+    with JsonServer(Planned(body=body)) as server:
+        events, _ = await talk(agent("http", url=server.url), "x")
+    assert [call.name for call in of(events, ToolCall)] == ["look"]
+
+
 @pytest.mark.parametrize("how", ["cut", "hang"])
 async def test_a_stream_of_events_that_said_its_end_is_whole(
     monkeypatch: pytest.MonkeyPatch, how: str

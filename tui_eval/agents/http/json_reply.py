@@ -85,9 +85,13 @@ def spent_for(value: Any, paths: Paths) -> UsageReport | None:
 
 
 def _read(value: Any, turn: int, paths: Paths, rows: bool) -> tuple[list[Event], Reply]:
-    if isinstance(value, str) and paths.reply is None:
+    if isinstance(value, str) and paths.reply is None and not _encoded_twice(value):
         return _events(value), Reply(turn=turn, text=value)
     found = at_path(value, paths.reply) if paths.reply else _usual(value)
+    if paths.reply is None and not rows and (how := _wrapped(value, found)):
+        cure = "the object itself is read, else `reply` and `metadata` name where its parts are"
+        said = f"{how}: {one_line(text_of(value), 200)}"
+        raise AgentError(f"the answer is {said}; {cure}", code="unreadable", said=said)
     if isinstance(value, dict) and (said := failure(value, found, paths.reply)):
         answer = "" if found is MISSING or found is None else text_of(found)
         raise AgentError(one_line(said), answer=answer, code="reported", said=fact_first(said))
@@ -133,6 +137,10 @@ def _read(value: Any, turn: int, paths: Paths, rows: bool) -> tuple[list[Event],
         if isinstance(value.get("model"), str):
             reply.model = value["model"]
     listed = _part(value, paths.tool_calls, "tool_calls")
+    if listed is None and paths.tool_calls is None:
+        listed = _part(
+            value, None, "toolCalls"
+        )  # beside `toolName` and `promptTokens`, which the AI SDK writes, too
     if listed is not None and not _lists_calls(listed):
         figures.tell("tool calls", listed, "a list of names or objects")
     calls = tool_events(listed, turn)
@@ -193,6 +201,8 @@ def written_otherwise(text: str) -> str:
                 ast.literal_eval(text),
                 "a dict as Python prints it, not JSON (json.dumps writes that)",
             )
+        elif text.startswith("[") and any(map(_facts, decode(text))):
+            return _IN_A_LIST
         elif found := _ALL_FENCED.fullmatch(text):
             value, how = decode(found[1]), "JSON in a fence (```), not JSON alone"
         if isinstance(value, dict) and not (_PARTS.isdisjoint(value) or value.keys().isdisjoint(TEXT_KEYS)):
@@ -209,6 +219,41 @@ def _beside_answer(
     if bisect(fences, start) % 2 or (start and not _LINE_ENDS.match(text, end)):
         return None
     return text[:start].rstrip() or text[end:].strip()
+
+
+def _wrapped(value: Any, found: Any) -> str:
+    """What stands around an answer that says facts of itself, where those would count as not reported: `escalated:
+    false` and every limit on calls and tokens would pass. Empty for any other answer."""
+    if isinstance(value, str):
+        return "JSON in a text of JSON, encoded twice"
+    if isinstance(value, list):
+        return _IN_A_LIST if any(map(_facts, value)) else ""
+    beside = {name for part in _parts(value) for name in part}
+    return "an object where its text should be, with facts in it" if _facts(found) - beside else ""
+
+
+_IN_A_LIST = "a list with its object in it"
+
+
+def _encoded_twice(text: str) -> bool:
+    if not text.startswith("{"):
+        return False
+    with suppress(ValueError):
+        value = decode(text)
+        return bool(_facts(value)) and not value.keys().isdisjoint(TEXT_KEYS)
+    return False
+
+
+def _facts(value: Any) -> set[str]:
+    """The facts that an object says of an answer, which another one would be judged without."""
+    told = (FACTS, ("tool_calls", "usage"))
+    return {name for part in _parts(value) for names in told for name in names if part.get(name)}
+
+
+def _parts(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, dict):
+        return []
+    return [part for part in (value, value.get("metadata")) if isinstance(part, dict)]
 
 
 _FAILED = ("error", "failed", "failure", "fail")
