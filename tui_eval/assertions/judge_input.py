@@ -236,10 +236,15 @@ class Judgement(msgspec.Struct):
 
 _PASS = r"\bpass"
 _FAIL = r"\bfail"
+_WORDS = r"(?:[^\S\n]+(?!(?:and|but|hence|or|so|then|therefore|thus|which)\b)\w+){0,8}"
+"""Up to eight words of a line, none of which begins a part of its own."""
 _DENIED = (
-    r"(?:\bno|(?:\b(?:not|cannot|never|unable[^\S\n]+to)|n['’]t)(?:[^\S\n]+\w+){0,2})"  # does not quite pass
+    rf"(?:\bno|(?:\b(?:not|cannot|never|neither|none|unable[^\S\n]+to)|n['’]t){_WORDS})"  # does not quite pass
     r"[^\S\n]+[\"'`*]{0,3}(?:pass|fail)"  # on that line: "It names no price\nFAIL" denies nothing
-    r"|\b(?:pass|fail)\w*[\"'`*]*\s*[:=?][\s\"'`*]*(?:false\b|(?:no|0)\s*(?:[\"'`*,;.}\n]|$))"  # {"pass": false}
+    r"|\b(?:no|non|not)[-_](?:pass|fail)"
+    r"|\b(?:pass|fail)\w*[\"'`*]*\s*(?:"
+    r"(?:[-:=?.–—→❌]|is\b|was\b)[\s\"'`*>]*(?:false\b|(?:no|0)\s*(?:[\"'`*,;.}\n]|$)|[❌✗✘])"  # {"pass": false}
+    r"|\?\s*(?:\w+[^\S\n]+){1,2}(?:not\b|\w+n['’]t\b))"  # Does it pass? It does not.
 )
 _STARTS = 1000
 """Braces at which an object may begin: each costs the reading of what follows."""
