@@ -380,6 +380,22 @@ class TestRunView:
         view.apply_live([LiveRow(1, 2, "assistant", "", "x" * 400, "", "", 10.0)])
         assert view.tokens_per_second(11.0) == pytest.approx(100.0)
 
+    def test_tokens_of_short_attempts_count_although_none_was_seen_live(self):
+        view, done = (
+            self.view(),
+            {"state": "done", "outcome": "passed", "started_at": 10.0, "output_tokens": 500},
+        )
+        view.apply_attempts([attempt_row(ref, number=ref, state="waiting") for ref in (1, 2, 3)])
+        view.apply_live([LiveRow(1, 1, "assistant", "", "x" * 400, "", "", 10.1)])
+        view.apply_attempts(
+            [
+                attempt_row(1, number=1, changed=9, duration_ms=500.0, **done),
+                attempt_row(2, number=2, changed=9, duration_ms=1000.0, **done),
+                attempt_row(3, number=3, changed=9, duration_ms=60_000.0, **done),  # when, nobody knows
+            ]
+        )
+        assert view.tokens_per_second(12.0) == pytest.approx(1000.0 / 1.9)
+
     def test_entries_of_a_run(self):
         view = self.view()
         view.apply_attempts(

@@ -26,6 +26,8 @@ LIVE_LIMIT = 200_000
 """Characters of live text kept per attempt; older pieces fall away first."""
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for tokens/s while an agent has not reported its usage yet."""
+LATELY = 5.0
+"""Seconds over which tokens a second are counted."""
 
 _LOOKED_AT = 1000
 """Attempts that are looked at for what they take, at most."""
@@ -182,11 +184,25 @@ class RunView:
             else:
                 self._working.discard(row.id)
             if row.state == "done":
-                self.live.pop(row.id, None)
+                live = self.live.pop(row.id, None)
+                if before is not None and before.state != "done":
+                    self._arrived_unseen(row, live)
             touched.add(row.case_ref)
         if touched:
             self.version += 1
         return touched
+
+    def _arrived_unseen(self, row: AttemptRow, live: LiveAttempt | None) -> None:
+        """What an attempt answered between two looks at it, which no live text tells. Of a longer one it is not known
+        when that came."""
+        took = (row.duration_ms or 0.0) / 1000
+        if not row.output_tokens or not row.started_at or row.judges or took > LATELY:
+            return
+        unseen = round(row.output_tokens * CHARACTERS_PER_TOKEN) - (
+            live.characters if live is not None else 0
+        )
+        if unseen > 0:
+            self._arrivals.append((row.started_at + took, unseen))
 
     def stand_still(self) -> list[AttemptRow]:
         """The engine has ended: what was at work waits again (a resume begins it anew). Returns what changed."""
@@ -304,13 +320,14 @@ class RunView:
             return "running" if "done" in states else "waiting"
         return self.outcome(case_ref) or NOT_RUN
 
-    def tokens_per_second(self, now: float, window: float = 5.0) -> float:
-        """Tokens that arrived lately, estimated from the characters of live text."""
-        while self._arrivals and self._arrivals[0][0] < now - window:
+    def tokens_per_second(self, now: float) -> float:
+        """Tokens that arrived lately, estimated from the characters of live text; of short attempts, most of which
+        is never seen live, as they tell themselves."""
+        while self._arrivals and self._arrivals[0][0] < now - LATELY:
             self._arrivals.popleft()
         if not self._arrivals:
             return 0.0
-        span = max(1.0, min(window, now - self._arrivals[0][0]))
+        span = max(1.0, min(LATELY, now - self._arrivals[0][0]))
         return sum(count for _, count in self._arrivals) / CHARACTERS_PER_TOKEN / span
 
     def seconds_left(self, now: float) -> float | None:
