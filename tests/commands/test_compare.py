@@ -162,7 +162,10 @@ def test_a_run_is_not_compared_with_itself(cli: Cli, project: Path) -> None:
     whose run had not begun."""
     assert cli("run", ".", "-s", "greets").code == 0
     run = cli("runs", "--json").json[0]["id"]
-    for words in (["last"], [run], [run, "last"], ["last", run], ["last", "last"]):
+    cli("export", "last", "-o", "base.json")
+    shutil.copytree(Path(".tui-eval/runs") / run, "base")
+    kept = [["base", "last"], ["base.json"], ["base.json", "last"]]  # what jobs keep of a run
+    for words in (["last"], [run], [run, "last"], ["last", run], ["last", "last"], *kept):
         told = cli("compare", *words)
         assert (
             told.code == 4 and told.out == "" and re.search(r"(is that itself|are the same run) \(", told.err)

@@ -55,7 +55,7 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
         sides = (folders, folders)
     else:
         sides = (_folders(before, after or "last"), _folders(after or "last", before))
-        if sides[0] == sides[1] and "last" in (before, after or "last"):
+        if "last" in (before, after or "last") and _ids(sides[0]) == _ids(sides[1]):
             why = (
                 f"the second run is last where none is named, and {before} is that itself"
                 if after is None
@@ -90,6 +90,18 @@ def _folders(reference: str, other: str | None) -> list[Path]:
         return counting_folders(root, find_run(reference), find_run(other) if other is not None else None)
     except StoreError as error:
         raise CommandError(str(error)) from None
+
+
+def _ids(folders: Sequence[Path]) -> list[str]:
+    """Which runs these are: a copy of a run, and its results file, are that run."""
+    found: list[str] = []
+    for folder in folders:
+        try:
+            with closing(RunReader(folder)) as reader:
+                found.append(reader.info().id)
+        except StoreError as error:
+            raise CommandError(str(error)) from None
+    return found
 
 
 def _load(folders: Sequence[Path]) -> list[CaseSummary]:
