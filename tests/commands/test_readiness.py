@@ -358,6 +358,8 @@ def test_a_configured_agent_of_ollamas_answers(cli: Cli, project: Path) -> None:
         ("from lib import *\n", False),
         ("answer = lambda m: m\n", False),
         ("globals()['answer'] = print\n", False),
+        ("locals()['answer'] = print\n", False),
+        ("import sys\nthis = sys.modules[__name__]\nthis.answer = print\n", False),
         ("def __getattr__(name): return print\n", False),
         ("def other(m: return 1\n", False),
     ],

@@ -60,6 +60,16 @@ def _session_way(described: Description) -> SessionWay:
 
 
 _MAKES_NAMES = (b"globals(", b"setattr(", b"exec(", b"import *")
+_REACHES_ITSELF = (
+    b"__getattr__",
+    b"__setattr__",
+    b"__dict__",
+    b"vars(",
+    b"locals(",
+    b"sys.modules",
+    b"import_module(",
+)
+"""Words of a module that gives itself names through its own object."""
 
 
 def takes_message_alone(text: bytes, function: str) -> bool:
@@ -98,7 +108,7 @@ def takes_message_alone(text: bytes, function: str) -> bool:
 
 def functions_instead(text: bytes, function: str) -> list[str] | None:
     """The functions of a file whose text shows that none has this name; None where one may."""
-    if any(word in text for word in (*_MAKES_NAMES, b"__getattr__", b"vars(", b"__dict__")):
+    if any(word in text for word in (*_MAKES_NAMES, *_REACHES_ITSELF)):
         return None
     import ast  # imported late: only `check` asks
 
