@@ -100,6 +100,22 @@ async def test_who_detaches_is_told_the_way_back(leaving: Leaving) -> None:
     assert leaving.alone.engine.cancelled == []
 
 
+async def test_a_paused_run_is_not_said_to_go_on(leaving: Leaving) -> None:
+    run = LiveRun(leaving.alone.root, ["refund is approved"])
+    run.writer.state("paused")
+    run.writer.flush()
+    leaving.alone.show_run(run.folder)
+    await leaving.press("quit")
+    assert leaving.alone.question == "A run is paused." and leaving.alone.offered == [
+        "detach",
+        "stop",
+        "stay",
+    ]
+    await leaving.alone.answer("detach")
+    words = f"run {run.info.id} is paused; `tui-eval` comes back to it, P there goes on"
+    assert leaving.done == [("left", 0, words)]
+
+
 async def test_who_stops_it_cancels_it_first(leaving: Leaving) -> None:
     run = at_work(leaving.alone)
     await leaving.press("quit")

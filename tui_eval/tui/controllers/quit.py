@@ -72,15 +72,16 @@ class QuitController:
             stay = ("esc", "stay", "stay")
             if not self._runs.running:
                 return Question("The run has ended.", [("d", "detach", "leave"), stay])
+            run = self._goes_on()
+            paused = run is not None and run.paused and not self._runs.starting
             answers = [
-                ("d", "detach", "detach: leave, the run goes on"),
+                ("d", "detach", f"detach: leave, the run {'stays paused' if paused else 'goes on'}"),
                 ("s", "stop", "stop it and leave"),
                 stay,
             ]
-            run = self._goes_on()
             if run is not None and run.info.id in self._core.engines.out_of_reach:
                 del answers[1]
-            return Question("A run goes on.", answers)
+            return Question("A run is paused." if paused else "A run goes on.", answers)
 
         first = asked()
         self._places.ask(first.question, first.answers, answer, renewed=asked)
@@ -95,16 +96,19 @@ class QuitController:
             self._leave()
 
     def detach(self) -> None:
-        """Leave at once; a run goes on."""
+        """Leave at once; a run goes on, one that is paused stays so."""
         run = self._goes_on()
-        if run is not None:
+        if run is not None and run.paused:
+            self._leave(f"run {run.info.id} is paused; `tui-eval` comes back to it, P there goes on")
+        elif run is not None:
             self._leave(f"run {run.info.id} goes on; `tui-eval attach` comes back to it")
         else:
             self._leave()
 
     def _goes_on(self) -> RunView | None:
-        """The run that goes on: the one in front, else the last of those beside it."""
+        """The run that goes on: the one in front, else the last of those beside it; a paused one where all are."""
         runs = self._core.state.outlasting
+        runs = [run for run in runs if not run.paused] or runs
         front = self._core.state.run
         return front if front in runs else next(reversed(runs), None)
 
