@@ -15,7 +15,6 @@ from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Resul
 from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
 from tui_eval.formats.promptfoo.judge.judges import NUMBER, TEXT, TRUTH, GraderReply, schema_of, tagged
 from tui_eval.formats.promptfoo.judge.spans import trace_of
-from tui_eval.formats.promptfoo.judge.steps import steps_of
 from tui_eval.guard.text import clip
 from tui_eval.javascript import values as js
 from tui_eval.model import Evidence
@@ -286,6 +285,10 @@ def _steps(call: AssertionCall) -> str:
     told = any(entry.kind == "tool_call" for entry in call.evidence.transcript)
     if trace is None or trace.problem or told:
         return lines
+    from tui_eval.formats.promptfoo.judge.trajectory import (
+        steps_of,  # imported late: few are graded by a trace
+    )
+
     steps: list[str] = []
     for step in steps_of(call).all[:_MOST_STEPS]:
         given = "" if step.arguments is UNSET else f" {js.json_text(step.arguments)}"
