@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
+from functools import cache
 from typing import Any
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
+from tui_eval.guard.fair_share import seconds_left
 from tui_eval.javascript import values as js
 
 _LONGEST = 2_000_000
+_SECONDS = 10.0
+"""Of reading HTML; of the thread's own time, so that a busy machine changes no verdict."""
+_EVERY = 50
+"""Characters that a reader asks for between two looks at the time."""
 _WRAPPERS = {name: re.compile(rf"<{name}(?=[\s>/])", re.IGNORECASE) for name in ("html", "head", "body")}
 # Elements of today's HTML; what it has given up (font, center, frameset) does not count.
 _KNOWN_LIST = """title base link meta style article section nav aside h1 h2 h3 h4 h5 h6 header footer address p hr pre
@@ -24,10 +32,8 @@ _TAG_NAME = "[a-zA-Z][a-zA-Z0-9-]{0,200}"
 _SIGNS = (
     (re.compile(r"<!doctype\s+html", re.IGNORECASE), 2),
     (re.compile(r"&(?:[a-zA-Z]{1,100}|#[0-9]{1,100}|#x[0-9a-fA-F]{1,100});"), 1),
-    (re.compile(rf"<{_TAG_NAME}(?:\s[^>]{{0,5000}})?/>"), 1),
     (re.compile(r"\s[a-zA-Z-]{1,100}=\s{0,100}[\"'][^\"']{0,5000}[\"']"), 1),
     (re.compile(r"<!--(?:[^-]|-(?=[^-]))*+-->"), 1),
-    (re.compile(rf"<{_TAG_NAME}(?:\s[^>]{{0,5000}})?>"), 1),
     (re.compile(rf"</{_TAG_NAME}\s{{0,100}}>"), 1),
     (
         re.compile(
@@ -38,6 +44,8 @@ _SIGNS = (
         2,
     ),
 )
+_OPENED = re.compile(rf"<{_TAG_NAME}(?=\s|/?>)")
+_LONGEST_TAG = 5000
 
 
 def is_html(call: AssertionCall) -> Result:
@@ -57,9 +65,7 @@ def _fault(text: str) -> str | None:
         return "Output appears to be XML, not HTML"
     if len(stripped) > _LONGEST:
         raise CannotJudge("is-html: the output is longer than 2,000,000 characters")
-    import html5lib
-
-    document: Any = html5lib.parse(stripped, treebuilder="etree", namespaceHTMLElements=False, scripting=True)
+    document = _parsed(stripped, scripting=True)
     if _text_in(document.find("body")) and not _body_is_written(stripped):
         return "Output must be wrapped in HTML tags"
     if not any(_counts(element.tag, stripped) for element in document.iter() if isinstance(element.tag, str)):
@@ -67,15 +73,50 @@ def _fault(text: str) -> str | None:
     return None
 
 
-def _body_is_written(text: str) -> bool:
-    """Whether the body begins with its tag, not with something that stands before it and belongs into it."""
+def _parsed(text: str, *, scripting: bool = False) -> Any:
+    """The document that a browser makes of a text.
+
+    Raises:
+        CannotJudge: it takes too long.
+    """
     import html5lib
 
+    reader = _reader()(html5lib.getTreeBuilder("etree"), namespaceHTMLElements=False)
+    return reader.parse(text, scripting=scripting)
+
+
+@cache
+def _reader() -> Any:
+    """html5lib's reader, ended where it takes too long: what it costs grows with the square of how deeply elements are
+    nested, of formatting that is never closed and of a tag's attributes."""
+    import html5lib
+
+    class Reader(html5lib.HTMLParser):
+        def mainLoop(self) -> None:
+            stream: Any = self.tokenizer.stream
+            read, asked, until = stream.char, 0, time.thread_time() + _SECONDS
+            left = seconds_left()  # beyond that nobody waits for it
+            late = math.inf if left is None else time.monotonic() + left
+
+            def char() -> Any:
+                nonlocal asked
+                asked += 1
+                if asked % _EVERY == 0 and (time.thread_time() > until or time.monotonic() > late):
+                    raise CannotJudge("is-html: the output takes too long to read: it is nested too deeply")
+                return read()
+
+            stream.char = char
+            super().mainLoop()
+
+    return Reader
+
+
+def _body_is_written(text: str) -> bool:
+    """Whether the body begins with its tag, not with something that stands before it and belongs into it."""
     tag = _WRAPPERS["body"].search(text)
     if tag is None:
         return False
-    before: Any = html5lib.parse(text[: tag.start()], treebuilder="etree", namespaceHTMLElements=False)
-    body = before.find("body")
+    body = _parsed(text[: tag.start()]).find("body")
     return body is None or not (len(body) or js.trim(body.text or ""))
 
 
@@ -97,7 +138,7 @@ def _text_in(body: Any) -> bool:
 
 def contains_html(call: AssertionCall) -> Result:
     """Signs of HTML add up to two points or more."""
-    holds = sum(worth for sign, worth in _SIGNS if sign.search(call.text)) >= 2
+    holds = sum(worth for sign, worth in _SIGNS if sign.search(call.text)) + sum(tags_in(call.text)) >= 2
     code = "holds" if holds != call.inverse else "has-html" if holds else "not-html"
     return call.result(
         holds,
@@ -105,3 +146,25 @@ def contains_html(call: AssertionCall) -> Result:
         "Expected output to not contain HTML content",
         evidence=[seen.rule(code)],
     )
+
+
+def tags_in(text: str) -> tuple[bool, bool]:
+    """Whether an element that ends itself stands in it (`<br />`), and whether a start tag: `<NAME(?:\\s[^>]*)?/>`, and
+    the same with `>`, of up to 5,000 characters. In one pass: as patterns they look that far from each `<a ` again."""
+    ends_itself = opens = False
+    found = _OPENED.finditer(text)
+    tag = next(found, None)
+    while tag is not None and not (ends_itself and opens):
+        following, begins = next(found, None), tag.end()
+        if following is None:
+            until = len(text)
+        elif text[following.end()] == "/":
+            until = following.end() + 2
+        else:  # a bracket beyond it is nearer to that one
+            until = following.start()
+        end = text.find(">", begins, min(until, begins + _LONGEST_TAG + 3))
+        if end >= 0:
+            ends_itself = ends_itself or text[end - 1] == "/"
+            opens = opens or (text[begins] != "/" and end <= begins + _LONGEST_TAG + 1)
+        tag = following
+    return ends_itself, opens

@@ -11,6 +11,7 @@ import ast
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import partial
 from inspect import isawaitable
 from math import isfinite
 from pathlib import Path
@@ -27,12 +28,15 @@ from tui_eval.formats.promptfoo.judge.code import add_raised, add_values_of_file
 from tui_eval.formats.promptfoo.judge.judges import failed_there
 from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard import figures
+from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.once import parsed
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case, Evidence, Reply, Verdict
 
 _LISTS = (".yaml", ".yml")
 _SCRIPTS = ("javascript", "python", "ruby")
+_LONG = 20_000
+"""Characters of a text that heavy checks judge in a thread: in the loop other cases would wait for it."""
 
 
 def _files_first(case: Case) -> bool:
@@ -100,7 +104,7 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
         assertion, evidence, kind, inverse, output, js.text_of(output), value, reply, from_script
     )
     try:
-        answer = check(call)
+        answer = await in_turn(partial(check, call)) if _is_heavy(call) else check(call)
         result = await answer if isawaitable(answer) else answer
     except CannotJudge as error:
         if (failed := failed_there(call, error)) is None:
@@ -118,6 +122,10 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
             await add_values_of_file(result, place, function, call)
         await asyncio.to_thread(add_place, result.evidence, place, root, function, value)
     return verdict_from(call, result), result
+
+
+def _is_heavy(call: AssertionCall) -> bool:
+    return len(call.text) > _LONG and registry.MODULES.get(call.kind) in registry.HEAVY
 
 
 def _refuse_verdict(kind: str, value: Any) -> None:

@@ -10,12 +10,13 @@ import itertools
 import math
 import string
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
-from tui_eval.formats.promptfoo.judge.similarity import shared
+from tui_eval.formats.promptfoo.judge.similarity import not_too_long, shared
 from tui_eval.javascript import values as js
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -37,6 +38,7 @@ def meteor(call: AssertionCall) -> Result:
     if not call.text or not all(references):
         raise CannotJudge("Invalid inputs")
     invariant(not call.evidence.reference, "PorterStemmer should be loaded")
+    not_too_long(call)
     alpha, beta, gamma = (_option(call, name, default) for name, default in _DEFAULTS)
     score = max(_score(call.text, reference, alpha, beta, gamma) for reference in references)
     threshold = 0.5 if call.threshold is None else call.threshold
@@ -106,4 +108,4 @@ def _aligned(ours: list[_Word], theirs: list[_Word], key: Callable[[str], str]) 
 def _stemmer() -> Callable[[str], str]:
     import snowballstemmer
 
-    return snowballstemmer.stemmer("porter").stemWord
+    return cache(snowballstemmer.stemmer("porter").stemWord)

@@ -89,6 +89,8 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "html": ("html5lib",),
 }
 """Libraries that modules here import when they first need them."""
+HEAVY = frozenset(("html", "xml", "sql_assertions", "similarity", "meteor"))
+"""Modules whose checks cost so much of a long text that it is judged in a thread."""
 _WITH_VALUE = frozenset(("json_schema",))
 """Modules that need theirs only where an assertion has a value."""
 

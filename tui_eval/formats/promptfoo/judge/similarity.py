@@ -15,6 +15,10 @@ from tui_eval.model import Evidence
 
 _WORD = re.compile(r"\w+")
 _LOOKED_AT = 200_000
+_LONGEST = 2_000_000
+"""Characters of an output whose words are counted: of fifty million they take gigabytes."""
+_MOST_PAIRS = 10**10
+"""Pairs of characters whose distance is found in about a second."""
 _SMALLEST = 1e-7
 _ORDERS = (1, 2, 3, 4)
 
@@ -26,11 +30,22 @@ def levenshtein(call: AssertionCall) -> Result:
     value = call.value
     invariant(isinstance(value, str), '"levenshtein" assertion type must have a string value')
     threshold = 5 if call.threshold is None else call.threshold
-    distance = Levenshtein.distance(_units(call.text), _units(value))
+    said, wanted, least = _units(call.text), _units(value), ""
+    if len(said) * len(wanted) <= _MOST_PAIRS:
+        distance = Levenshtein.distance(said, wanted)
+    else:  # whether it is within the threshold takes less than how far it is
+        most = max(0, math.floor(min(threshold, len(said) + len(wanted))))
+        if max(len(said), len(wanted)) * most > _MOST_PAIRS:
+            raise CannotJudge(
+                "levenshtein: the texts are too long to find out how far they are from each other"
+            )
+        distance = Levenshtein.distance(said, wanted, score_cutoff=most)
+        if distance > most:
+            distance, least = max(distance, abs(len(said) - len(wanted))), "of at least "
     limit = js.number_text(threshold)
     return call.result(
         distance <= threshold,
-        f"Levenshtein distance {distance} is greater than threshold {limit}",
+        f"Levenshtein distance {least}{distance} is greater than threshold {limit}",
         f"Levenshtein distance {distance} is less than or equal to threshold {limit}",
         actual=call.text,
         evidence=[
@@ -51,6 +66,7 @@ def rouge_n(call: AssertionCall) -> Result:
     """F1 of single words, lower-cased, clipped counts; at least `threshold` (default 0.75)."""
     value = call.value
     invariant(isinstance(value, str), '"rouge" assertion type must be a string value')
+    not_too_long(call)
     threshold = 0.75 if call.threshold is None else call.threshold
     score = _rouge(treebank_words(call.text.lower()), treebank_words(value.lower()))
     holds = score >= threshold
@@ -185,7 +201,17 @@ def _references(call: AssertionCall, message: str) -> list[str]:
     value = call.value
     texts = [value] if isinstance(value, str) else value
     invariant(isinstance(texts, list) and all(isinstance(item, str) for item in texts), message)
+    not_too_long(call)
     return texts
+
+
+def not_too_long(call: AssertionCall) -> None:
+    """
+    Raises:
+        CannotJudge: its output is.
+    """
+    if len(call.text) > _LONGEST:
+        raise CannotJudge(f"{call.kind}: the output is longer than {_LONGEST:,} characters")
 
 
 def shared(reference: str, said: str) -> Evidence:

@@ -23,7 +23,7 @@ def equals(call: AssertionCall) -> Result:
         shown = js.json_text(value)
         try:
             holds = operators.deeply_equal(js.parse_json(call.text), value)
-        except ValueError:
+        except (ValueError, RecursionError):  # nested more deeply than any value that a file can expect
             holds = False
     else:
         shown = js.string(value)
@@ -43,8 +43,8 @@ def _unequal(call: AssertionCall, value: Any, shown: str, holds: bool) -> list[E
     try:
         actual = js.parse_json(call.text)
     except (ValueError, RecursionError) as error:
-        place = getattr(error, "pos", 0)
-        return [seen.broken("missing", "not-json", call.text, place, getattr(error, "msg", str(error)))]
+        words = getattr(error, "msg", "nested too deeply")
+        return [seen.broken("missing", "not-json", call.text, getattr(error, "pos", 0), words)]
     return seen.fields(value, actual, javascript=True) or [seen.differs("$", value, actual)]
 
 

@@ -1,0 +1,121 @@
+"""Outputs that cost much to judge: the engine's loop, on which all other cases wait, goes on meanwhile."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from tests.support.promptfoo_cases import evidence_for
+from tui_eval.formats import judge
+from tui_eval.formats.promptfoo.judge import html, registry, similarity
+from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
+from tui_eval.model import Verdict
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def verdict(output: Any, assertion: dict[str, Any], services: Any) -> Verdict:
+    row = {"output": output, "vars": {}, "assertion": assertion}
+    return (await judge(evidence_for(row, services))).verdicts[0]
+
+
+@pytest.mark.parametrize(
+    "kind", ["is-html", "contains-html", "is-xml", "contains-sql", "levenshtein", "meteor", "bleu"]
+)
+async def test_a_long_output_is_judged_beside_the_loop_and_a_short_one_on_it(
+    kind: str, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def check(call: AssertionCall) -> Result:
+        threads.append(threading.current_thread())
+        return call.result(True, "", "")
+
+    monkeypatch.setitem(registry.CHECKS, kind, check)
+    for output in ("x", "x" * 30_000):
+        assert (await verdict(output, {"type": kind, "value": "x"}, services)).passed
+    assert [thread is threading.current_thread() for thread in threads] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "output", ["<div>" * 20_000, "<a><b>" * 20_000, "<a " + " ".join(f"x{n}" for n in range(20_000))]
+)
+async def test_html_that_no_reader_gets_to_the_end_of_is_an_error(
+    output: str, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "_SECONDS", 0.1)
+    for kind in ("is-html", "not-is-html"):
+        found = await verdict(output, {"type": kind}, services)
+        assert (found.passed, found.reason) == (
+            None,
+            "is-html: the output takes too long to read: it is nested too deeply",
+        )
+
+
+async def test_opened_tags_without_an_end_take_one_pass(services: Any) -> None:
+    before = time.thread_time()
+    assert html.tags_in("<a " * 200_000) == (False, False)
+    assert time.thread_time() - before < 2
+
+
+async def test_tags_are_those_that_the_patterns_of_promptfoo_find() -> None:
+    name = "[a-zA-Z][a-zA-Z0-9-]{0,200}"
+    itself, any_tag = (
+        re.compile(rf"<{name}(?:\s[^>]{{0,5000}})?/>"),
+        re.compile(rf"<{name}(?:\s[^>]{{0,5000}})?>"),
+    )
+    pieces = ["<a", "<b-1", "<", ">", "/>", "/", " ", "\n", "x", "=", "</a>", "é", "y" * 2499, "z" * 201]
+    drawn = random.Random(6)
+    texts = ["".join(drawn.choices(pieces, k=drawn.randrange(1, 12))) for _ in range(20_000)]
+    texts += [f"<a {'x' * n}{end}" for n in range(4998, 5004) for end in (">", "/>", "/ >")]
+    for text in texts:
+        assert html.tags_in(text) == (bool(itself.search(text)), bool(any_tag.search(text))), text[:200]
+
+
+@pytest.mark.parametrize(
+    ("output", "threshold", "passed", "reason"),
+    [
+        ("a" * 900 + "b" * 100, 5, False, "Levenshtein distance of at least 6 is greater than threshold 5"),
+        ("a" * 2000, 5, False, "Levenshtein distance of at least 1000 is greater than threshold 5"),
+        ("a" * 997 + "bcd", 5, True, "Assertion passed"),
+        (
+            "b" * 1000,
+            999,
+            None,
+            "levenshtein: the texts are too long to find out how far they are from each other",
+        ),
+    ],
+)
+async def test_long_texts_are_only_compared_up_to_the_threshold(
+    output: str,
+    threshold: int,
+    passed: bool | None,
+    reason: str,
+    services: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(similarity, "_MOST_PAIRS", 10_000)
+    found = await verdict(
+        output, {"type": "levenshtein", "value": "a" * 1000, "threshold": threshold}, services
+    )
+    assert (found.passed, found.reason) == (passed, reason)
+
+
+@pytest.mark.parametrize("kind", ["rouge-n", "bleu", "gleu", "meteor"])
+async def test_words_of_too_long_an_output_are_not_counted(
+    kind: str, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(similarity, "_LONGEST", 10)
+    found = await verdict("far too long", {"type": kind, "value": "x"}, services)
+    assert (found.passed, found.reason) == (None, f"{kind}: the output is longer than 10 characters")
+
+
+async def test_json_that_is_nested_without_end_is_no_object_that_is_expected(services: Any) -> None:
+    found = await verdict("[" * 200_000, {"type": "equals", "value": {"a": 1}}, services)
+    assert found.passed is False
+    assert (await verdict("[" * 200_000, {"type": "not-equals", "value": {"a": 1}}, services)).passed
