@@ -145,6 +145,16 @@ async def test_less_and_greater_as_documented(test: str, expected: Any, actual: 
         assert reference is passed
 
 
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+@pytest.mark.parametrize("test", ["less", "not_less", "greater", "not_greater", "value"])
+async def test_nan_is_neither_less_nor_greater_nor_their_opposites(test: str, compat: str) -> None:
+    """neuro-san's server sends it as `NaN`; `not_less: 1` passed of it, which its driver fails."""
+    answer = {"sly_data": {"v": float("nan")}}
+    evidence, _ = evidence_for([Assertion(test, 1, "sly_data.v", 1)], answer, compat=compat)
+    judgement = await judge(evidence)
+    assert (judgement.outcome, judgement.verdicts[0].passed) == ("failed", False)
+
+
 @pytest.mark.parametrize(
     "test", ["value", "not_value", "less", "greater", "keywords", "not_keywords", "gist"]
 )

@@ -227,7 +227,10 @@ def _compare(assertion: Assertion, evidence: JudgeInput, base: str, negated: boo
     reversed_operands = evidence.reference and base in ("less", "greater")
     left, right = (expected, actual) if reversed_operands else (actual, expected)
     try:
-        holds = _TESTS[base](left, right)
+        # Of NaN neither `less` nor its opposite holds.
+        holds = (
+            not _OPPOSITES[base](left, right) if negated and base in _OPPOSITES else _TESTS[base](left, right)
+        )
     except TypeError as error:
         if evidence.reference:
             raise CannotJudge(f"TypeError: {error}", "not-comparable") from error
@@ -282,6 +285,10 @@ _TESTS: dict[str, _Test] = {
     "keywords": lambda actual, expected: expected in actual,
     "less": lambda left, right: left < right,
     "greater": lambda left, right: left > right,
+}
+_OPPOSITES: dict[str, _Test] = {
+    "less": lambda left, right: left >= right,
+    "greater": lambda left, right: left <= right,
 }
 
 
