@@ -479,6 +479,26 @@ async def test_facts_within_another_wrapping_do_not_count_as_not_reported(tmp_pa
         assert reply.text == "hi" and reply.metadata == {"escalated": True}
 
 
+@pytest.mark.parametrize(
+    ("kind", "raw", "text"),
+    [
+        ("application/json; charset=iso-8859-1", '{"reply": "café"}'.encode(), "café"),
+        ("application/json; charset=us-ascii", '{"reply": "café"}'.encode(), "café"),
+        ("application/json; charset=iso-8859-1", '{"reply": "café"}'.encode("latin-1"), "café"),
+        ("text/event-stream; charset=ISO-8859-1", 'data: {"reply": "café"}\n\n'.encode(), "café"),
+        ("text/plain; charset=iso-8859-1", "café".encode("latin-1"), "café"),
+        ("text/plain; charset=punycode", b"plain-", "plain-"),
+        ("application/json; charset=unicode_escape", b'{"reply": "a\\\\u0041"}', "a\\u0041"),
+    ],
+)
+async def test_the_encoding_that_is_declared_is_taken_where_it_can_be_meant(
+    kind: str, raw: bytes, text: str
+) -> None:
+    """`café` was `cafÃ©`, so that `should_not_contain: café` passed; some of Python's own encodings take minutes."""
+    with JsonServer(Planned(raw=raw, headers={"Content-Type": kind})) as server:
+        assert (await talk(agent("http", url=server.url), "x"))[1][0].text == text
+
+
 async def test_tool_calls_are_read_as_the_ai_sdk_writes_them() -> None:
     """Its `promptTokens` and `toolName` were; without the list of them `max_tool_calls: 0` passed."""
     body = {"text": "hi", "toolCalls": [{"toolCallId": "1", "toolName": "look", "args": {"q": 1}}]}

@@ -219,8 +219,26 @@ def _charset(call: HttpCall) -> str:
     if named is not None:
         with suppress(LookupError, ValueError):
             b"a".decode(named[1], "replace")  # refuses what is unknown, and what is no encoding of texts
-            return named[1]
+            if (found := codecs.lookup(named[1]).name) not in _OF_PYTHON:
+                return found
     return "utf-8"
+
+
+_OF_PYTHON = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
+"""Encodings that no server means; of the first a megabyte takes minutes, in which all cases stand still."""
+_WESTERN = frozenset({"iso8859-1", "ascii", "cp1252"})
+"""What frameworks declare of themselves, whatever they send."""
+
+
+def _decoded(body: bytes, call: HttpCall) -> str:
+    """A body as text. JSON and events are UTF-8 (RFC 8259 8.1, HTML 9.2.5): where they can be read as that, a
+    western encoding that is declared is not meant."""
+    charset = _charset(call)
+    kind = call.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if charset in _WESTERN and (_is_json(kind) or kind == "text/event-stream"):
+        with suppress(UnicodeDecodeError):
+            return body.decode()
+    return body.decode(charset, "replace")
 
 
 class HttpAgent(Agent):
@@ -325,7 +343,7 @@ class HttpSession(RememberingSession):
                     if piece and streamed:
                         yield TextDelta(piece)
             else:
-                parts.append((await _read_whole(call)).decode(_charset(call), "replace"))
+                parts.append(_decoded(await _read_whole(call), call))
             await self._no_answer(call, "".join(parts))
             yield call.exchanged()
             events, reply = self._read("".join(parts), request, call.headers.get("content-type", ""))
