@@ -9,7 +9,7 @@ import msgspec
 from tui_eval.model import Outcome, Problem
 from tui_eval.store.missing_cases import unread_remembered
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
-from tui_eval.tui.state.runs.run_facts import figures_line, progress_line, summary
+from tui_eval.tui.state.runs.run_facts import figures_line, progress_line, status_words, summary
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.formatting import Symbols
 
@@ -49,6 +49,13 @@ def of_two_models(small: str = "small", large: str = "large") -> RunView:
 
 def words(view: RunView, width: int, **options: bool) -> str:
     return "".join(text for _, text in figures_line(view, Symbols(), 0.0, width, **options))
+
+
+def test_a_run_whose_attempts_are_still_made_is_starting_and_not_at_0_of_0() -> None:
+    made, none = of_two_models(), RunView(RunInfo("r1", agents=["small"], state="running"), Path())
+    assert status_words(none, Symbols(), 0.0) == "● starting L"
+    made.info.state = "running"
+    assert status_words(made, Symbols(), 2.0).startswith("● 3/4 ✓2 ✗1")
 
 
 def test_where_several_agents_are_asked_each_has_how_many_passed() -> None:

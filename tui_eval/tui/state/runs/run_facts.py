@@ -191,11 +191,12 @@ def status_words(run: RunView, symbols: Symbols, now: float) -> str:
 
 
 def progress_words(run: RunView, symbols: Symbols, now: float) -> str:
-    """How far a run at work is, in few words: `● 36/109 ✓31 ✗5 ~29s`."""
+    """How far a run at work is, in few words: `● 36/109 ✓31 ✗5 ~29s`; `● starting` while its attempts are made."""
     counts = run.counts
     paused = run.info.state == "paused"
     word = "waiting" if run.waits_for_shards else "paused"
-    parts = [f"{word if paused else symbols.glyphs['running']} {counts.done:,}/{run.expected:,}"]
+    so_far = f"{counts.done:,}/{run.expected:,}" if run.expected or paused else "starting"
+    parts = [f"{word if paused else symbols.glyphs['running']} {so_far}"]
     for status, number in (("passed", counts.passed), ("failed", counts.failed), ("error", counts.errors)):
         if number:
             parts.append(f"{symbols.glyphs[status]}{number:,}")
