@@ -16,6 +16,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+from tui_eval.javascript.values import is_undefined
 from tui_eval.scripting.script_host import (
     CallResult,
     Lease,
@@ -106,8 +107,9 @@ class NodeHost(ScriptHost):
         cwd: Path | None = None,
         lenient: bool = False,
     ) -> CallResult:
-        """As `call`, for threads without an event loop."""
-        asked = {**request("call", file, function, args, None), "lenient": lenient}
+        """As `call`, for threads without an event loop; of `args`, what is undefined is `undefined` there."""
+        missing = [place for place, value in enumerate(args) if is_undefined(value)]
+        asked = {**request("call", file, function, args, None), "lenient": lenient, "undefined": missing}
         return result_of(self._ask(_placed(asked, cwd), timeout))
 
     def import_sync(

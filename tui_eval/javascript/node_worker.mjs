@@ -76,6 +76,7 @@ async function call(request) {
     const wanted = request.function ? `a function ${request.function}` : 'a function';
     throw new Error(`${path.basename(request.file)} must export ${wanted}`);
   }
+  for (const place of request.undefined ?? []) request.args[place] = undefined;
   const [first, second] = request.args;
   join(first, second);
   join(first?.output, first?.context); // inline code is given an object of its variables

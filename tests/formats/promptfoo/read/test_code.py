@@ -94,6 +94,20 @@ async def test_vars_and_filters_made_by_javascript(
     assert "Error: no luck" in (await rendered(suite, tmp_path, hosts))[0]
 
 
+@pytest.mark.real
+@node_needed
+async def test_filters_are_given_what_nunjucks_gives_them(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    suite = make(
+        "providers: [echo]\nprompts: ['{{ gone | f }} {{ q | f(gone, 2) }} {{ q | f(k=1) }} {{ u | f }}']\n"
+        "nunjucksFilters: {f: f.js}\ntests: [{vars: {q: a, u: null}}]",
+        f__js="module.exports = (...all) => all.map((one) => one === undefined ? 'U' : JSON.stringify(one)).join()",
+        trusted=True,
+    )
+    assert await rendered(suite, tmp_path, hosts) == ['U "a",U,2 "a",{"k":1,"__keywords":true} null']
+
+
 async def test_media_and_documents(make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]) -> None:
     (tmp_path / "i.PNG").write_bytes(b"\x89PNG")
     (tmp_path / "s.mp3").write_bytes(b"ID3")

@@ -67,8 +67,8 @@ class Filter:
     root: Path
     trust: Trust
 
-    def __call__(self, *args: Any) -> Any:
-        """The file's export, applied; called from a thread.
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """The file's export, applied; called from a thread. Named arguments are its last one, as nunjucks gives them.
 
         Raises:
             ScriptError: it fails.
@@ -76,7 +76,8 @@ class Filter:
         """
         self.trust.require(script(self.file, self.root))
         file = confine(self.root, self.file, self.trust)
-        return self.host.call_sync(file, "", list(args), timeout=TIME_LIMIT, cwd=self.base).value
+        given = [*args, *([{**named, "__keywords": True}] if named else ())]
+        return self.host.call_sync(file, "", given, timeout=TIME_LIMIT, cwd=self.base).value
 
     def __hash__(self) -> int:
         return hash((id(self.host), id(self.trust), self.file))
