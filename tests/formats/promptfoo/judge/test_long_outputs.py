@@ -57,6 +57,11 @@ async def test_html_that_no_reader_gets_to_the_end_of_is_an_error(
         )
 
 
+async def test_html_is_read_beside_the_loop_as_on_it(services: Any) -> None:
+    for size in (10, 5_000):
+        assert (await verdict("<p>word</p>" * size, {"type": "is-html"}, services)).passed
+
+
 async def test_opened_tags_without_an_end_take_one_pass(services: Any) -> None:
     before = time.thread_time()
     assert html.tags_in("<a " * 200_000) == (False, False)
