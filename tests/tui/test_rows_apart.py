@@ -37,7 +37,7 @@ from tui_eval.tui.state.text.fitting import fit
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.state.text.stream_text import StreamText
-from tui_eval.tui.widgets.case_list import CaseLines
+from tui_eval.tui.widgets.case_lines import CaseLines
 from tui_eval.tui.widgets.stream_pane import Pane, head_text
 
 QUESTIONS = ("How long can I return an item that I bought?", "How long can I return an item that I opened?",

@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from tests.support.app_host import until
 from tui_eval.tui.state.text.lines import Line, Span
 from tui_eval.tui.widgets.bars import FactsBar
-from tui_eval.tui.widgets.case_list import CaseLines
+from tui_eval.tui.widgets.case_lines import CaseLines
 from tui_eval.tui.widgets.line_pane import LinePane
 from tui_eval.tui.widgets.looks import LOOKS
 from tui_eval.tui.widgets.row_view import RowView

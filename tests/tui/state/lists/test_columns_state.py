@@ -23,7 +23,7 @@ from tui_eval.tui.state.runs.run_group import RunGroup
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.state.text.lines import plain
-from tui_eval.tui.widgets.case_list import CaseLines
+from tui_eval.tui.widgets.case_lines import CaseLines
 
 
 def result(

@@ -28,7 +28,7 @@ from tui_eval.tui.state.lists.tree_lines import build
 from tui_eval.tui.state.text import formatting
 from tui_eval.tui.state.text.fitting import wait_words
 from tui_eval.tui.state.text.formatting import Symbols
-from tui_eval.tui.widgets.case_list import CaseLines
+from tui_eval.tui.widgets.case_lines import CaseLines
 
 REPLY = "You must try it's these:\n\n1. Pad thai, at Thip Samai." + " more" * 60
 QUOTED = repr(REPLY)[:200] + "…"

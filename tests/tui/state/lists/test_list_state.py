@@ -29,7 +29,7 @@ from tui_eval.tui.state.text.fitting import wrap
 from tui_eval.tui.state.text.formatting import GLYPHS, Symbols
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.state.text.stream_text import StreamText
-from tui_eval.tui.widgets.case_list import CaseLines
+from tui_eval.tui.widgets.case_lines import CaseLines
 
 NOW = 1_760_000_000.0
 

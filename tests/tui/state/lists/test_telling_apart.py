@@ -27,7 +27,7 @@ from tui_eval.tui.state.lists.telling_apart import (
 from tui_eval.tui.state.lists.tree_lines import build
 from tui_eval.tui.state.text.formatting import Symbols
 from tui_eval.tui.state.text.lines import plain
-from tui_eval.tui.widgets.case_list import CaseLines
+from tui_eval.tui.widgets.case_lines import CaseLines
 
 WORDS = ("refund", "the capital of France", "17 * 23", "größe", "日本の首都", "x" * 30)
 BEGINNINGS = ("", "What is ", "Answer in one sentence, as politely as you can and without any apology: ")
