@@ -131,7 +131,7 @@ class Answers:
             marks = {**marks, **{name: str(value) for name, value in sent.items()}}
         if told:
             marks = {**marks, "case": context.case_id}
-        return asked_of(spec.type, marks, context)
+        return asked_of(spec, marks, context)
 
     async def asked_of_judge(
         self, spec: AgentSpec, context: SessionContext, text: str, schema: dict[str, Any] | None
@@ -193,19 +193,39 @@ async def forget(cache: AnswerCache, keys: Sequence[bytes], gone: set[bytes]) ->
     gone.update(await in_thread(lambda: [key for key in keys if cache.forget(key)]))
 
 
-def asked_of(agent_type: str, marks: dict[str, str], context: SessionContext) -> bytes | None:
+def asked_of(spec: AgentSpec, marks: dict[str, str], context: SessionContext) -> bytes | None:
     """What decides on the answers beside the conversation: the agent as it is, whom it is asked as, and the number of
     the attempt. None where that cannot be known."""
-    test = context.test if agent_type in SCRIPTS else None
     try:
         return _encoder.encode(
             [
                 marks, context.attempt, context.model, context.network, context.connection, context.headers,
-                context.use_direct, _lasting(context.vars), context.reference, context.label, context.prompt, test,
+                context.use_direct, _lasting(context.vars), context.reference, *_told(spec, context),
             ]
         )  # fmt: skip
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError):
         return None
+
+
+def _told(spec: AgentSpec, context: SessionContext) -> tuple[Any, Any, Any]:
+    """What an agent is told of the test beside what is sent: code all of it, the prompt's label and options among it
+    (`call_context`); an endpoint's templates the tools of these; a model nothing, whatever judges its answer."""
+    target = spec.options.get("target")  # of one that speaks to another
+    kind, options = spec.type, spec.options
+    if isinstance(target, dict):
+        kind, options = target.get("type"), target.get("options") or {}
+    config = options.get("config")
+    on_the_way = kind in _ENDPOINTS and isinstance(config, dict) and any(map(config.get, _CODE_ON_THE_WAY))
+    if kind in SCRIPTS or on_the_way:
+        return context.label, context.prompt, context.test
+    own = (context.prompt or {}).get("config") if kind in _ENDPOINTS else None
+    tools = [own.get(name) for name in ("tools", "tool_choice")] if isinstance(own, dict) else []
+    return None, tools if any(tools) else None, None
+
+
+_ENDPOINTS = frozenset({"promptfoo-http", "websocket"})
+_CODE_ON_THE_WAY = ("transformRequest", "auth", "streamResponse")
+"""What of an endpoint's `config` may be code that is told the test."""
 
 
 def _lasting(variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -205,6 +205,9 @@ def test_what_does_not_come_back_as_it_was_is_not_kept(tmp_path: Path) -> None:
     assert talk.log == ["opened", "a"]
 
 
+MODEL = AgentSpec("bot", "openai")
+
+
 def context(**more: Any) -> SessionContext:
     return SessionContext(**({"case_id": "c", "attempt": 1, "session_id": "s"} | more))
 
@@ -221,9 +224,7 @@ def context(**more: Any) -> SessionContext:
     ],
 )
 def test_what_decides_on_the_answers_is_asked_for(change: dict[str, Any]) -> None:
-    assert asked_of("openai", {"config": "1"}, context()) != asked_of(
-        "openai", {"config": "1"}, context(**change)
-    )
+    assert asked_of(MODEL, {"config": "1"}, context()) != asked_of(MODEL, {"config": "1"}, context(**change))
 
 
 async def test_of_a_dialogue_the_model_that_plays_the_user_decides_too(tmp_path: Path) -> None:
@@ -239,13 +240,46 @@ async def test_of_a_dialogue_the_model_that_plays_the_user_decides_too(tmp_path:
 
 
 def test_names_of_the_moment_do_not_decide(tmp_path: Path) -> None:
-    same = asked_of("openai", {"config": "1"}, context())
-    assert same == asked_of(
-        "openai", {"config": "1"}, context(session_id="t", case_id="d", evaluation_id="e")
+    same = asked_of(MODEL, {"config": "1"}, context())
+    assert same == asked_of(MODEL, {"config": "1"}, context(session_id="t", case_id="d", evaluation_id="e"))
+    assert same != asked_of(MODEL, {"config": "2"}, context())
+    assert same == asked_of(MODEL, {"config": "1"}, context(test={"assert": []}))
+    assert asked_of(AgentSpec("bot", "python"), {}, context(test={"assert": []})) != asked_of(
+        AgentSpec("bot", "python"), {}, context()
     )
-    assert same != asked_of("openai", {"config": "2"}, context())
-    assert same == asked_of("openai", {"config": "1"}, context(test={"assert": []}))
-    assert asked_of("python", {}, context(test={"assert": []})) != asked_of("python", {}, context())
+
+
+CODE = {"transformRequest": "(prompt, vars, context) => context.test.metadata"}
+ENDPOINT = AgentSpec("bot", "promptfoo-http", {"config": CODE})
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        AgentSpec("bot", "javascript"),
+        ENDPOINT,
+        AgentSpec("bot", "websocket", {"config": {"streamResponse": "file://read.js"}}),
+        AgentSpec("bot", "sequence", {"target": msgspec.to_builtins(ENDPOINT)}),
+    ],
+)
+def test_code_that_is_told_the_test_is_asked_for_each(told: AgentSpec) -> None:
+    """`transformRequest` sends what another test's metadata say: with `--cache` both got one answer."""
+    for change in (
+        {"test": {"metadata": {"lang": "fr"}}},
+        {"label": "long"},
+        {"prompt": {"config": {"top": 1}}},
+    ):
+        assert asked_of(told, {}, context(**change)) != asked_of(told, {}, context())
+
+
+def test_what_only_judges_the_answer_of_a_model_asks_for_no_other_one() -> None:
+    """Another `provider` or `rubricPrompt` in a test's options, or another label, paid for all answers again."""
+    endpoint = AgentSpec("bot", "promptfoo-http", {"config": {"body": {"prompt": "{{prompt}}"}}})
+    for told in MODEL, endpoint:
+        judged = context(prompt={"config": {"rubricPrompt": "be strict"}}, label="long", test={"assert": []})
+        assert asked_of(told, {}, judged) == asked_of(told, {}, context())
+    tools = context(prompt={"config": {"tools": [{"name": "look"}]}})  # its templates know them
+    assert asked_of(endpoint, {}, tools) != asked_of(endpoint, {}, context())
 
 
 def test_an_answer_of_an_agent_that_was_edited_meanwhile_is_not_kept(tmp_path: Path) -> None:
