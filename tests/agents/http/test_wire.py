@@ -7,6 +7,7 @@ import base64
 import json
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 from contextlib import suppress
@@ -510,6 +511,33 @@ async def test_a_server_that_closes_after_each_answer_is_asked_all_turns_once(
                 await gone.wait()
         await client.close()
     assert len(asked) == 3
+
+
+@pytest.mark.parametrize("reset", [True, False])
+async def test_a_body_without_a_length_whose_connection_is_reset_is_not_whole(reset: bool) -> None:
+    """`hello` of a server that was killed counted as all it said, and what must not be said was not in it."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n{}")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\nhello")
+        await writer.drain()
+        await asyncio.sleep(0.02)
+        if reset:
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
+        client = HttpClient(url)
+        call = client.call("POST", url, body=b"{}")
+        if reset:
+            with pytest.raises(AgentError, match="broke off: connection reset by peer"):
+                await call.whole()
+            assert call.heard == "hello"
+        else:
+            assert await call.whole() == b"hello"
+        await client.close()
 
 
 async def test_what_a_server_says_unasked_is_no_answer_to_the_next_request() -> None:

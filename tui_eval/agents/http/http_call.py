@@ -15,6 +15,7 @@ from tui_eval.agents.http.http_connections import (
     FAILURES,
     NOT_CONNECTED,
     Connections,
+    cut_off,
     failure_text,
     place_of,
     stays,
@@ -393,6 +394,8 @@ class HttpCall:
                         yield chunk
                         share.handled(len(chunk), time.perf_counter() - began)
             if not self.ended:
+                if (reset := cut_off(response)) is not None:
+                    raise reset
                 unpacking.end()
             if rest := beginning.end():
                 received.append(rest)

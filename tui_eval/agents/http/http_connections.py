@@ -475,6 +475,11 @@ def _is_quiet(transport: asyncio.BaseTransport | None) -> bool:
     return not watching.poll(0)
 
 
+def cut_off(response: aiohttp.ClientResponse) -> ConnectionError | None:
+    """What broke the connection in the middle of a body that seems to be whole; None: nothing did."""
+    return getattr(getattr(response.content, "_protocol", None), "cut_off", None)
+
+
 class _Arriving(ResponseHandler):
     """What arrives on a connection. aiohttp bounds the headers of an answer, not the number of interim ones
     (RFC 9110 15.2) that may come before it; and asyncio reads 256 kB at once, which in pieces of a few bytes
@@ -483,12 +488,21 @@ class _Arriving(ResponseHandler):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._interim = 0
+        self.cut_off: ConnectionError | None = None
+        """What broke the connection within a body."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to read."""
         if hasattr(transport, "max_size"):
             transport.max_size = READ_AT_ONCE  # pyright: ignore[reportAttributeAccessIssue]
         super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Its end. aiohttp takes it for that of a body without a length, also where the connection was reset."""
+        payload = self._payload
+        if isinstance(exc, ConnectionError) and payload is not None and not payload.is_eof():
+            self.cut_off = exc
+        super().connection_lost(exc)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
         """An answer's beginning."""
