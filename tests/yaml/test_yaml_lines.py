@@ -45,6 +45,15 @@ def test_dates_keep_their_text_in_both_dialects():
     assert value("a: 2024-01-05\nb: 2024-01-05 10:11:12") == {"a": "2024-01-05", "b": "2024-01-05 10:11:12"}
 
 
+def test_what_is_merged_stands_where_the_merge_does() -> None:
+    """A template dumps a mapping in this order, and a matrix goes by it; js-yaml's is this."""
+    text = "b: &b {x: 1, y: 2}\nfirst: {<<: *b, z: 3, x: 4}\nlast: {z: 3, y: 9, <<: *b}\ntwice: {<<: *b, x: 1, x: 2}\n"
+    document = load(text, "f.yaml")
+    assert list(document.value["first"].items()) == [("x", 4), ("y", 2), ("z", 3)]
+    assert list(document.value["last"].items()) == [("z", 3), ("y", 9), ("x", 1)]
+    assert [problem.key for problem in document.problems] == ["x"]
+
+
 def test_merge_keys_and_anchors():
     text = "base: &b {x: 1, y: 2}\nother: &c {y: 3, z: 4}\na:\n  <<: *b\n  x: 9\nl:\n  <<: [*b, *c]\n"
     document = value(text, core=True)

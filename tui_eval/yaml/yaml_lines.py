@@ -414,24 +414,23 @@ class _Builder:
     def _mapping(self, node: Node) -> dict[Any, Any]:
         self._check_tag(node, ("map", "set"))
         result: dict[Any, Any] = {}
-        merged: dict[Any, Any] = {}
+        merged: set[Any] = set()
         again: dict[Any, list[int]] = {}
         for key_node, value_node in node.value:
             if key_node.value == "<<" and isinstance(key_node, ScalarNode) and key_node.tag == PLAIN:
-                self._merge(merged, value_node)
+                self._merge(result, merged, value_node)
                 continue
             key = self._leaf(key_node) if type(key_node) is ScalarNode else self.build(key_node)
             if isinstance(key, (dict, list)):
                 self._complain(key_node, "a list or mapping as a key", "quote it")
                 continue
-            if key in result:
+            if key in merged:  # its own counts, in the place of the merged one
+                merged.discard(key)
+            elif key in result:
                 again[key] = []
             result[key] = self._leaf(value_node) if type(value_node) is ScalarNode else self.build(value_node)
         if again:
             self._doubled(node, again)
-        if merged:
-            for key, value in merged.items():
-                result.setdefault(key, value)
         return result
 
     def _doubled(self, node: Node, again: dict[Any, list[int]]) -> None:
@@ -448,7 +447,7 @@ class _Builder:
             self.problems.append(problem)
             self.misread.append((node, problem, True))
 
-    def _merge(self, into: dict[Any, Any], node: Node) -> None:
+    def _merge(self, into: dict[Any, Any], merged: set[Any], node: Node) -> None:
         parts = node.value if isinstance(node, SequenceNode) else [node]
         for part in parts:
             value = self.build(part)
@@ -456,7 +455,9 @@ class _Builder:
                 self._complain(part, "only a mapping can be merged with <<", key="<<")
                 continue
             for key, item in value.items():
-                into.setdefault(key, item)
+                if key not in into:
+                    into[key] = item
+                    merged.add(key)
 
     def _check_tag(self, node: Node, allowed: tuple[str, ...]) -> None:
         if node.tag.removeprefix(_TAG) not in allowed and node.tag != "!":
