@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tui_eval.frames import nao_reference
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.reference_frames import compare_frames
+from tui_eval.frames.nao_reference import compare_frames
 
 KINDS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "whole": (pl.Int64, st.integers(-3, 3) | st.just(2**60)),

@@ -85,8 +85,8 @@ def _types(details: DataDetails) -> dict[str, str]:
 
 def _of_frames(mode: str, details: DataDetails, expected: Any, actual: Any) -> Any:
     """One comparison of frames; None where the reference would have to go through their rows."""
-    from tui_eval.frames import compare, reference_frames
-    from tui_eval.frames.nao_reference import SPELLED, SPELLED_BY
+    from tui_eval.frames import compare
+    from tui_eval.frames.nao_reference import SPELLED, SPELLED_BY, compare_frames
     from tui_eval.frames.numbers import MIXED
 
     settings, columns = settings_of(details), details.columns or None
@@ -94,7 +94,7 @@ def _of_frames(mode: str, details: DataDetails, expected: Any, actual: Any) -> A
     if mode == "reference":
         spelled = SPELLED_BY.get(str(details.settings.get("dialect")), ())
         mixed = not {MIXED, *SPELLED, *spelled}.isdisjoint(types.values())
-        return None if mixed else reference_frames.compare_frames(actual, expected, settings, columns)
+        return None if mixed else compare_frames(actual, expected, settings, columns)
     return compare.compare(actual, expected, settings, columns, types=types)
 
 
