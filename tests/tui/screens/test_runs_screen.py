@@ -629,7 +629,7 @@ async def test_plots_of_all_runs_and_of_one_figure(tmp_path, size):
         await pilot.press("greater_than_sign")
         await until(lambda: any("v shows the plots" in text for _, _, text in app.notices.lines), pilot)
         await pilot.press("v")
-        await sees(app, pilot, "over the runs", "3 runs, oldest at the left", "pass rate", "cost")
+        await sees(app, pilot, "over the runs", "3 runs, oldest at the left", "pass rate", "cost", "v list")
         assert ("┤" in screen_text(app)) == (size == (120, 40))
         for figure in ("pass rate", "latency", "tokens", "cost", "all tokens", "all cost", "time taken"):
             await pilot.press("greater_than_sign")

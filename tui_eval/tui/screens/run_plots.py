@@ -116,8 +116,10 @@ def _with_axes(one: Series, points: Sequence[Point], width: int, height: int, at
     top = (one.top if one.top is not None else max(known)) or 1.0
     rows = max(height - 2, 1)
     rows -= rows % 2 if rows > 2 else 0  # so that a line is the half
-    ticks = {0: one.show(top), rows // 2: one.show(top * (rows - rows // 2) / rows)} if rows > 1 else {}
-    ticks[rows - 1] = one.show(0.0) if rows > 1 else one.show(top)
+    ends = {0: one.show(top), rows - 1: one.show(0.0)} if rows > 1 else {0: one.show(top)}
+    half = one.show(top * (rows - rows // 2) / rows)
+    # $0.0001 has no half that reads otherwise
+    ticks = ends if half in ends.values() else {rows // 2: half} | ends
     edge = max(map(len, ticks.values()))
     wide = min(max((width - edge - 1) // len(points), 1), BROADEST)
     bar = wide - 1 if wide > 1 else 1

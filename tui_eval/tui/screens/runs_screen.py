@@ -183,7 +183,8 @@ class RunsScreen(Place, inherit_bindings=False):
     def hints(self) -> Sequence[Key]:
         """Seven keys of this place."""
         if self.large:
-            return self._useful("runs.figure", "runs.alike", "runs.plots", "back", "help", "quit")
+            keys = self._useful("runs.figure", "runs.alike", "runs.plots", "back", "help", "quit")
+            return labelled(keys, "runs.plots", "list")
         if self._loaded_once and not self.lines:
             return NO_RUN if self.services.state.rows else NO_RUN[1:]
         if self.is_mounted and self.detail.has_focus:

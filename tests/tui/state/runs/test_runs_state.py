@@ -178,7 +178,7 @@ def test_an_attempt_costs_what_those_cost_whose_cost_is_known(width, height):
     found = points(lines)
     assert found[-1].cost == 0.01 and found[-1].tokens == 456.7
     text = "\n".join(map(plain, plot_lines(found, width, height, found[-1].run_id)))
-    assert "$0.0100 of 4 known" in text and text.count("known") == 1
+    assert "$0.0100 (of 4 known)" in text and text.count("known") == 1
     narrow = "\n".join(map(plain, trend_lines(found, 50, 2, found[-1].run_id)))
     assert "this run $0.0100" in narrow and "of 4" not in narrow and "…" not in narrow
 
@@ -319,6 +319,14 @@ def test_plots_are_of_runs_of_the_same_suites_and_of_an_attempt():
             lines = plot_lines(points(runs), width, height, run(2).run.id, only=only)
             text = "\n".join(plain(line) for line in lines)
             assert only in text and said in text, (only, text)
+
+
+def test_a_scale_names_no_half_that_reads_as_its_top():
+    def cheap(number: int) -> RunLine:
+        return msgspec.structs.replace(run(number), run=msgspec.structs.replace(run(number).run, cost=0.001))
+
+    lines = [plain(line) for line in plot_lines(points([cheap(1), cheap(2)]), 80, 30, only="cost")]
+    assert sum("$0.0001┤" in line for line in lines) == 1 and any("$0.0000┤" in line for line in lines)
 
 
 def test_a_share_is_never_rounded_to_all_or_nothing():

@@ -42,9 +42,9 @@ class Point(NamedTuple):
     partly: tuple[tuple[str, str], ...] = ()
 
     def of_known(self, name: str) -> str:
-        """` of 30 known`: of how many attempts a figure is the mean; empty where it is of all."""
+        """` (of 30 known)`: of how many attempts a figure is the mean; empty where it is of all."""
         told = dict(self.partly).get(name)
-        return f" {told}" if told else ""
+        return f" ({told})" if told else ""
 
 
 class Series(NamedTuple):
