@@ -19,7 +19,7 @@ from tui_eval.guard.trust import NeedsTrust
 from tui_eval.scripting import printed
 
 PACKAGE = """
-import os, threading, time
+import datetime, os, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from coded import words
 
@@ -49,6 +49,11 @@ class Session:
             os._exit(3)
         context = {"n": (body.get("chat_context") or {"n": 0})["n"] + 1}
         sly = dict(body.get("sly_data") or {}, seen=context["n"])
+        if text == "date":
+            sly["day"] = datetime.date(2026, 1, 2)
+            sly["keys"] = {1: (2, 3)}
+        if text == "show":
+            text = repr((sly.get("day"), sly.get("keys")))
         answer = os.getpid() if text == "pid" else f"{text}: {self.said} {words.WORD}"
         if text == "paths":
             answer = f"{os.environ['AGENT_MANIFEST_FILE']} {os.environ['AGENT_TOOL_PATH']}"
@@ -104,6 +109,19 @@ async def test_answers_and_carries(folder: Path) -> None:
     exchange = of(events, Exchanged)[1].exchange
     assert exchange.request.startswith("direct: net with ") and '"chat_context":{"n":1}' in exchange.request
     assert "(sly data)" in exchange.response and exchange.status is None
+    await it.close()
+
+
+async def test_the_next_turn_gets_sly_data_that_are_no_json_as_they_were_returned(folder: Path) -> None:
+    """A tool got the text of its date and text keys, where neuro-san's driver hands it the date."""
+    it = library(folder)
+    own = Request(4, "show", sly_data={"day": "2026-01-03"})
+    turns = (Request(1, "date"), Request(2, "show"), Request(3, "show"), own)
+    _, replies = await talk(it, *turns, network="net", connection="direct")
+    assert replies[0].sly_data == {"seen": 1, "day": "2026-01-02", "keys": {"1": [2, 3]}}
+    kept = "(datetime.date(2026, 1, 2), {1: (2, 3)}): net "
+    assert all(reply.text.startswith(kept) for reply in replies[1:3])
+    assert replies[3].text.startswith("('2026-01-03', None): net ")
     await it.close()
 
 

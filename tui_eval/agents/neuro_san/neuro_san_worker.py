@@ -125,6 +125,8 @@ class Worker:
         self._left: set[int] = set()
         self._sessions: dict[str, Any] = {}
         self._chats: dict[int, Any] = {}
+        self._returned: dict[str, dict[str, tuple[Any, Any]]] = {}
+        """Of each conversation the sly data that are no JSON, by name: as they were sent, and what they are."""
         self._factory: Any = None
         self._printed: dict[int, Any] = {}
         self._package = ""
@@ -224,6 +226,9 @@ class Worker:
 
     def _chat(self, identity: int, key: str, body: dict[str, Any]) -> None:
         session = self._sessions[key]
+        returned = self._returned.setdefault(key, {})
+        if isinstance(given := body.get("sly_data"), dict):
+            body["sly_data"] = {name: _itself(value, returned.get(name)) for name, value in given.items()}
         self._chats[identity] = session
         if hasattr(session, "reset"):
             session.reset()
@@ -233,11 +238,13 @@ class Worker:
                 if identity in self._left:
                     break
                 self._send({"id": identity, "kind": "item", "value": message})
+                returned.update(_no_json(message))
         finally:
             del self._chats[identity]
             stream.close()
 
     def _close(self, identity: int, key: str) -> None:
+        self._returned.pop(key, None)
         if (session := self._sessions.pop(key, None)) is not None:
             session.close()
 
@@ -283,6 +290,23 @@ _submit = ThreadPoolExecutor.submit
 def _submitted(self: ThreadPoolExecutor, work: Any, /, *args: Any, **options: Any) -> Future[Any]:
     """In place of `submit`: a thread of the pool works in the context of who asked, as asyncio's own do."""
     return _submit(self, contextvars.copy_context().run, work, *args, **options)
+
+
+def _no_json(message: Any) -> dict[str, tuple[Any, Any]]:
+    """What a message has as sly data that JSON makes something else of (a date, a tuple, keys that are numbers): as it
+    is sent, and itself. neuro-san's driver hands the next turn the thing itself."""
+    answer = message.get("response") if isinstance(message, dict) else None
+    given = answer.get("sly_data") if isinstance(answer, dict) else None
+    found: dict[str, tuple[Any, Any]] = {}
+    for name, value in (given if isinstance(given, dict) else {}).items():
+        with suppress(Exception):  # a value of somebody's own compares as it likes
+            sent = json.loads(json.dumps(value, default=str))
+            found[name] = (sent, sent if bool(sent == value) else value)
+    return found
+
+
+def _itself(value: Any, returned: tuple[Any, Any] | None) -> Any:
+    return returned[1] if returned is not None and value == returned[0] else value
 
 
 def _closed(session: Any) -> None:
