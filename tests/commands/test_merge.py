@@ -83,6 +83,8 @@ def test_merged_shards_are_the_run_that_one_machine_would_have_made(cli: Cli, ma
     merged = cli("merge", *given, "-o", "merged.json")
     assert merged.code == 1 and "case 7" in merged.out and "incomplete" not in merged.err
     assert "3 runs with 12 cases merged" in merged.err
+    with closing(RunReader(Store(many).find("last"))) as reader:
+        assert reader.info().paths == ["."]  # what was looked through, not the files of results
     assert results(cli, "last", "again.json") == whole
     assert results(cli, "merged.json", "file.json") == whole
 

@@ -516,7 +516,7 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
         version=version,
         started_at=min(info.started_at for info in infos),
         finished_at=max((info.finished_at or 0.0 for info in infos), default=0.0) or None,
-        paths=list(dict.fromkeys(path for info in infos for path in info.paths)),
+        paths=list(dict.fromkeys(path for info in infos for path in _paths(info))),
         options={
             name: value for name, value in shard_runs.options_in(infos[0]).items() if name not in left_out
         },
@@ -533,6 +533,12 @@ def facts(whole: Whole, run_id: str, version: str, newer: str = "") -> RunInfo:
             **({CUT_OFF_PARTS: cut_off_now} if cut_off_now else {}),
         },
     )
+
+
+def _paths(info: RunInfo) -> list[str]:
+    """Where its cases were looked for. A run that is known from a results file stands as that file, which is none of
+    this project's suites."""
+    return (shard_runs.paths_in(info) if shard_runs.PATHS in info.provenance else []) or info.paths
 
 
 def _was_killed(info: RunInfo) -> bool:

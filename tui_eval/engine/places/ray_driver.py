@@ -278,10 +278,13 @@ class Driver:
             await asyncio.sleep(_LOOK)
 
     def _says_busy(self, processors: int) -> None:
-        """That all processors are in use (none: they are not, or no longer) is said once."""
+        """That all processors are in use (none: they are not, or no longer) is said once. Ray does not say by whom: a
+        worker of ours that is being started has its own."""
         if processors and processors != self._busy:
             every = "its only processor is" if processors == 1 else f"all {processors:,} processors are"
-            self._say(Waits(f"waiting for workers: {every} in use"))
+            self._say(
+                Waits(f"waiting for workers: {every} in use, by others or by workers that are being started")
+            )
         self._busy = processors
 
     def _look(self, waits: bool) -> tuple[int, list[Machine], bool, bool]:
