@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncIterator, Collection
 from contextlib import aclosing, suppress
 from typing import Any
-from urllib.parse import quote
 
 from tui_eval.agents.base import (
     OF_ITS_OWN_FORM,
@@ -30,6 +29,14 @@ from tui_eval.agents.base import (
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import explain
+from tui_eval.agents.http.filled_request import (
+    address_of,
+    check_path,
+    filled,
+    json_in,
+    json_text,
+    nearly_json,
+)
 from tui_eval.agents.http.http_call import HttpCall, HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.http.json_reply import (
@@ -55,18 +62,6 @@ _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 """What no words have: bytes that are no text, as those of an answer that is packed."""
 _TAG = re.compile(r"<[A-Za-z!?/]")
 """How markup begins."""
-_ORIGIN = re.compile(r"\s*\w+://[^/?#]*[/?#]")
-"""What an address begins with: its scheme and host."""
-_PRINTED = re.compile(r"""\{\{(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^"'}]|\}(?!\}))*\}\}""")
-"""What a template prints a value with."""
-_BEGINS, _ENDS = "\ufdd0", "\ufdd1"
-"""Stand around what was printed, characters that are none in any text."""
-_MARKS = re.compile(f"([{_BEGINS}{_ENDS}])")
-_NO_MARKS = dict.fromkeys(map(ord, _BEGINS + _ENDS))
-_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*"')
-"""A quote of JSON that begins or ends a text."""
-_QUERY = re.compile(r"[\w.~%+\[\]-]+=[^\s#]*\Z")
-"""Names with values, as they stand in an address."""
 _EVENT = re.compile(r"\s*(?:data|event|id|retry)?:")
 """How a stream of events begins."""
 _END = "[DONE]"
@@ -79,7 +74,6 @@ _ASKS = re.compile(r"\{\{(?:(?!\}\}).)*?\b(?:prompt|messages?)\b")
 """What is asked, wherever a template prints it (`{{ prompt ~ "!" }}`, `{{ q | default(prompt) }}`)."""
 _ALWAYS = ("prompt", "message", "messages", "session_id", "sessionId")
 """Values that there always are, of which another name may be a slip."""
-_ONE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
 def _is_json(name: str) -> bool:
@@ -95,105 +89,6 @@ def _is_stream(kind: str, text: str) -> bool:
         return False
     said = [data for data in http_call.all_data(f"{text}\n\n".encode("utf-8", "replace")) if data != _END]
     return bool(said) and all(isinstance(_json(data), dict) for data in said)
-
-
-def _json_in(given: Any) -> Any:
-    """What a body that is JSON as text holds; None: it is none."""
-    if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError):
-            return decode(given)
-    return None
-
-
-def _json_text(template: str, body: Any, values: dict[str, Any]) -> str:
-    """A JSON text with templates filled in, as it is written; where what is filled in (it may have quotes) would make
-    another thing of it, text by text."""
-    text, meant = _printed(template, values), _texts_filled(body, values)
-    with suppress(ValueError):
-        if decode(text) == meant:
-            return text
-    return encode(meant).decode()
-
-
-def _nearly_json(template: str, values: dict[str, Any]) -> str:
-    """A text with templates filled in. Where it is to be JSON (`{"all": {{ messages | dump }}, "q": "{{ prompt }}"}`),
-    what is printed within quotes is written as JSON has it."""
-    plain = _printed(template, values)
-    if plain.lstrip()[:1] not in ("{", "["):
-        return plain
-    quoted, text = False, ""
-    for piece, is_value in _pieces(template, values, "\\"):
-        if is_value and quoted:
-            text += encode(piece).decode()[1:-1]
-        else:
-            text += piece
-            quoted ^= len(_QUOTE.findall(piece)) % 2 == 1
-    with suppress(ValueError):
-        decode(text)
-        return text
-    return plain
-
-
-def _pieces(template: str, values: dict[str, Any], leave: str) -> list[tuple[str, bool]]:
-    """A text with templates filled in, in pieces, and whether each is what a value was printed as; what
-    prints with `leave` in it is a part of the text."""
-    marked = _PRINTED.sub(
-        lambda found: found[0] if leave in found[0] else f"{_BEGINS}{found[0]}{_ENDS}", template
-    )
-    pieces: list[tuple[str, bool]] = []
-    depth = 0
-    for piece in _MARKS.split(_printed(marked, values)):
-        if piece in (_BEGINS, _ENDS):
-            depth += 1 if piece == _BEGINS else -1
-        elif piece:
-            pieces.append((piece, depth > 0))
-    return pieces
-
-
-def _texts_filled(value: Any, values: dict[str, Any]) -> Any:
-    """As `_filled`, with keys; what stands within quotes stays a text."""
-    if isinstance(value, dict):
-        return {_printed(key, values): _texts_filled(item, values) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_texts_filled(item, values) for item in value]
-    found = _filled(value, values)
-    same = not isinstance(value, str) or isinstance(found, str | list | dict)
-    return found if same else _printed(value, values)
-
-
-def _address(template: str, values: dict[str, Any]) -> str:
-    """The address with templates filled in, so that what is asked stays in its place there (a `#` would end it)."""
-    if "{{" not in template:
-        return text_of(_filled(template, values))
-    pieces = _pieces(template, values, "urlencode")
-    plain = "".join(piece for piece, _ in pieces)
-    if plain == template or "urlencode" in _PRINTED.sub("", template):  # who sees to it, does it alone
-        return plain
-    address = ""
-    for place, (piece, is_value) in enumerate(pieces, 1):
-        if not is_value or not _ORIGIN.match(address):
-            address += piece  # its beginning up to the host is whatever it is
-        elif "?" not in address:
-            address += quote(piece, "/", errors="replace")
-        else:
-            # Alone it may be a whole query.
-            after, with_more = pieces[place] if place < len(pieces) else ("", False)
-            whole = address[-1] in "?&" and not with_more and after[:1] in ("", "&", "#")
-            address += quote(piece, "=&%+" if whole and _QUERY.match(piece) else "", errors="replace")
-    return address
-
-
-def _check_path(template: str, address: str) -> None:
-    """Raises `AgentError` where what is filled in leads out of the path that the entry gives: its headers would go to
-    another address, which a suite may not choose."""
-    found, given = (
-        _ORIGIN.sub("", text, 1).partition("?")[0].partition("#")[0].split("/")
-        for text in (address, template)
-    )
-    for segment in (".", ".."):
-        if segment in found and segment not in given:
-            said = f"{one_line(address, 120)} would be another address: what is asked has a segment {segment}, which leads to it"
-            raise AgentError(said, code="bad-setting", said=said)
 
 
 def _markup(name: str) -> bool:
@@ -255,7 +150,7 @@ class HttpAgent(Agent):
         self.method = str(source.get("method") or "POST").upper()
         self.headers = {str(name): str(value) for name, value in (source.get("headers") or {}).items()}
         self.body = source.get("body")
-        self.json = _json_in(self.body)
+        self.json = json_in(self.body)
         sends_body = self.method not in ("GET", "HEAD")
         self.told_case = sends_body and self.body is None
         if self.body is not None and not sends_body:
@@ -557,19 +452,19 @@ class HttpSession(RememberingSession):
             "turn": request.turn,
             "model": self.context.model or agent.spec.model or "",
         }
-        url = _address(agent.url, values)
-        _check_path(agent.url, url)
-        headers = {name: text_of(_filled(item, values)) for name, item in agent.headers.items()}
+        url = address_of(agent.url, values)
+        check_path(agent.url, url)
+        headers = {name: text_of(filled(item, values)) for name, item in agent.headers.items()}
         headers.update(self.context.trace_headers)
         if agent.method in ("GET", "HEAD"):
             self._check_names(values)
             return url, headers, None
         if agent.json is not None:
-            body = _json_text(str(agent.body), agent.json, values)
+            body = json_text(str(agent.body), agent.json, values)
         else:
-            body = standard if agent.body is None else _filled(agent.body, values)
+            body = standard if agent.body is None else filled(agent.body, values)
             if isinstance(agent.body, str) and isinstance(body, str):
-                body = _nearly_json(agent.body, values)
+                body = nearly_json(agent.body, values)
         self._check_names(values)
         if isinstance(body, str):
             return url, headers, body.encode("utf-8", "replace")
@@ -632,33 +527,3 @@ def _chat_completion(events: list[str], ended: bool, turn: int, url: str) -> tup
     reply = Reply(turn=turn, text=completion.text, usage=completion.usage, model=completion.model)
     reply.finish_reason = completion.finish_reason
     return [TextDelta(reply.text)] if reply.text else [], reply
-
-
-def _filled(value: Any, values: dict[str, Any]) -> Any:
-    """The value with templates filled in, leaf by leaf; `{{messages}}` alone stays a list."""
-    if isinstance(value, str):
-        if "{{" not in value and "{%" not in value:
-            return value
-        if (match := _ONE.fullmatch(value)) and match[1] in values:
-            return values[match[1]]
-        return _printed(value, values)
-    if isinstance(value, list):
-        return [_filled(item, values) for item in value]
-    if isinstance(value, dict):
-        return {key: _filled(item, values) for key, item in value.items()}
-    return value
-
-
-def _printed(template: str, values: dict[str, Any]) -> str:
-    """A template as the text that it comes to."""
-    from tui_eval.nunjucks.templates import TemplateError, render
-
-    try:
-        return render(template, values)
-    except TemplateError as error:
-        shown = one_line(template.translate(_NO_MARKS), 80)
-        raise AgentError(
-            f"the template {shown}: {one_line(str(error))}",
-            code="bad-setting",
-            said=f"template {shown}: {one_line(str(error))}",
-        ) from None
