@@ -510,7 +510,7 @@ def _list_wants(active: ActiveRun) -> None:
     if wanted:
         warn(
             f"{len(wanted)} {'thing needs' if len(wanted) == 1 else 'things need'} trust: cases that want "
-            f"them are errors; look at each, then agree to just these: --trust-only {fingerprints(wanted)} "
+            f"them are errors; look at each, then agree to just these: --trust-only {fingerprints([*request.agreed, *wanted])} "
             "(or to anything: --trust):"
         )
         for what in wanted:

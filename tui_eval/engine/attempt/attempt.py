@@ -30,7 +30,7 @@ from tui_eval.guard.crash_report import leaves
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Evidence, Verdict
-from tui_eval.scripting import ScriptError, printed, suite_variables
+from tui_eval.scripting import ScriptError, printed, suite_variables, suite_variables_of
 from tui_eval.store import frames
 from tui_eval.store.long_texts import has_long
 
@@ -59,7 +59,7 @@ async def execute(
         writer.started(attempt_ref, started)
     clock = time.perf_counter()
     listening = printed.set(collector.printed)
-    adding = suite_variables.set(job.settings.get("env_file") or {})
+    adding = suite_variables.set(suite_variables_of(job.settings, environment.trust))
     filling = template_variables.set(provider_variables(job, environment))
     heeding = figures.unknown.set(collector.unknown)
     collector.judging = first.judging if first is not None else None

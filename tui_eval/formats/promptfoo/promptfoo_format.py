@@ -226,7 +226,9 @@ class PromptfooFormat(Format):
         from tui_eval.formats.promptfoo.read.promptfoo_types import HOW_IT_IS_RUN
 
         found = {
-            key: value for key, value in settings.items() if key not in ("outputPath", "tags", "env_left")
+            key: value
+            for key, value in settings.items()
+            if key not in ("outputPath", "tags", "env_left", "env_code")
         }
         for key in ("evaluateOptions", "commandLineOptions"):
             if isinstance(given := found.get(key), dict):

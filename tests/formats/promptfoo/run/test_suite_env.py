@@ -17,8 +17,8 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats.promptfoo import read
 from tui_eval.formats.promptfoo.promptfoo_format import PROMPTFOO
-from tui_eval.formats.reading import problems_of
-from tui_eval.guard.trust import Trust
+from tui_eval.formats.reading import load_all, problems_of
+from tui_eval.guard.trust import Trust, inline
 from tui_eval.store.reader import RunReader
 
 SUITE = """
@@ -413,6 +413,38 @@ async def test_no_judge_is_asked_without_variables_of_an_env_file_that_may_not_b
         assert other.outcome == "passed"  # it asks no judge
         row, _ = (await ran(tmp_path, trust=True)).attempts()
         assert (row.outcome, asked) == ("passed", ["Bearer secret"])
+
+
+@pytest.mark.parametrize("generated", [False, True])
+async def test_an_env_file_that_may_be_read_runs_no_code_that_nobody_agreed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, generated: bool
+) -> None:
+    """`NODE_OPTIONS=--require=./other.js`, and `PYTHONPATH`, in a file that was agreed to as `read .env`."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    code = "def check(output, context): return True\n"
+    made = "def generate_tests(): return [{'vars': {'q': 'a'}, 'assert': [{'type': 'contains', 'value': 'hi'}]}]\n"
+    (tmp_path / "a.py").write_text(made if generated else code, "utf-8")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sitecustomize.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", "utf-8")
+    (tmp_path / ".env").write_text(f"PYTHONPATH={tmp_path}/other\nWORD=hi\n", "utf-8")
+    case = "tests: [{vars: {q: a}, assert: [{type: python, value: 'file://a.py:check'}]}]\n"
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['hi {{q}}']\nproviders: [echo]\n"
+        + ("tests: ['file://a.py:generate_tests']\n" if generated else case),
+        "utf-8",
+    )
+    agreed = ["read .env", "run a.py"]
+    wanted = f"run code by PYTHONPATH of .env: {inline(f'{tmp_path}/other')}"
+    if generated:
+        trust = Trust(agreed=frozenset(agreed))
+        (suite,) = await asyncio.to_thread(load_all, [tmp_path], Config(tmp_path), trust)
+        assert any(f"needs trust: {wanted}" in str(one) for one in suite.problems)
+    else:
+        (row,) = (await ran(tmp_path, agreed=agreed)).attempts()
+        assert row.outcome == "error" and row.message.startswith(f"needs trust: {wanted[:40]}")
+    assert not (tmp_path / "ran").exists()
+    (row,) = (await ran(tmp_path, agreed=[*agreed, wanted])).attempts()
+    assert row.outcome == "passed" and (tmp_path / "ran").exists()
 
 
 async def test_the_env_file_is_asked_for_where_a_suite_has_code(tmp_path: Path) -> None:

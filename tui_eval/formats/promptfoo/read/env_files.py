@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading
-from tui_eval.guard.trust import NeedsTrust, from_root
+from tui_eval.guard.trust import NeedsTrust, from_root, inline
 from tui_eval.model import Case
 from tui_eval.nunjucks import templates
 from tui_eval.nunjucks.suite_environment import FILLED_IN, SuiteEnvironment, left_in, parse, passed_over
@@ -50,7 +50,7 @@ def env_files(named: Any, text: str, reading: SuiteReading) -> dict[str, str]:
     paths = named if isinstance(named, list) else [named]
     for path in (part.strip() for given in paths if isinstance(given, str) for part in given.split(",")):
         if path and _may_read(reading.base / path, reading):
-            reading.env_file.update(_env_file(path, reading))
+            reading.env_file.update(_allowed(_env_file(path, reading), reading.base / path, reading))
     return dict(reading.env_file)
 
 
@@ -60,7 +60,7 @@ def read_beside(reading: SuiteReading) -> None:
     if beside.is_file() and _may_read(beside, reading):
         reading.env_beside = True
         found = {name: one for name, one in _env_file(".env", reading).items() if name not in os.environ}
-        reading.env_file = {**found, **reading.env_file}
+        reading.env_file = {**_allowed(found, beside, reading), **reading.env_file}
 
 
 def _may_read(file: Path, reading: SuiteReading) -> bool:
@@ -70,6 +70,28 @@ def _may_read(file: Path, reading: SuiteReading) -> bool:
     if what not in reading.env_unread:
         reading.env_unread.append(what)
     return False
+
+
+_RUNS_CODE = re.compile(
+    r"(?:LD|DYLD|GIT)_\w+|NODE_(?:OPTIONS|PATH)|PYTHON(?:PATH|HOME|STARTUP|USERBASE|BREAKPOINT|WARNINGS|PLATLIBDIR)"
+    r"|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|BUNDLE_GEMFILE|PERL5?(?:OPT|LIB|DB)|GOFLAGS|JAVA_TOOL_OPTIONS|PATH|(?:BASH_)?ENV"
+    r"|GCONV_PATH|OPENSSL_CONF"
+)
+"""Variables by which a program runs other code than the one that it is given."""
+
+
+def _allowed(found: dict[str, str], file: Path, reading: SuiteReading) -> dict[str, str]:
+    """Without the variables by which code is run that nobody agreed to: who lets a file be read, and a script be run,
+    has said nothing of `NODE_OPTIONS=--require=./other.js`."""
+    kept: dict[str, str] = {}
+    for name, value in found.items():
+        if _RUNS_CODE.fullmatch(name):
+            what = f"run code by {name} of {from_root(file, reading.root)}: {inline(value)}"
+            if not reading.want(what):
+                reading.env_code.append(what)
+                continue
+        kept[name] = value
+    return kept
 
 
 _LINES_SAID = 5

@@ -262,12 +262,18 @@ class ConfigReader:
         if not reading.naming_env or reading.env_beside:
             return
         read_beside(reading)
-        if reading.env_unread:
-            self.suite.settings["env_unread"] = reading.env_unread
+        self._env_withheld()
         if reading.env_file:
             self.suite.settings["env_file"] = reading.env_file
             self.suite.settings["env"] = reading.env = {**reading.env_file, **reading.env}
             reading.keep_secret(secret_values(reading.env))
+
+    def _env_withheld(self) -> None:
+        reading, settings = self.reading, self.suite.settings
+        if reading.env_unread:
+            settings["env_unread"] = reading.env_unread
+        if reading.env_code:
+            settings["env_code"] = reading.env_code
 
     def _untold(self) -> None:
         """Environment variables that the suite asks for and does not get without trust."""
@@ -304,8 +310,7 @@ class ConfigReader:
             settings["env"] = reading.env
         if reading.env_file:
             settings["env_file"] = reading.env_file
-        if reading.env_unread:
-            settings["env_unread"] = reading.env_unread
+        self._env_withheld()
         for key in KEPT:
             if data.get(key) is not None:
                 settings[key] = data[key]

@@ -166,6 +166,8 @@ class SuiteReading:
         self.env_beside = False
         self.env_unread: list[str] = []
         """What reading those of them needs that may not be read."""
+        self.env_code: list[str] = []
+        """What setting those of their variables needs by which other code is run, and which may not be set."""
         self.naming_env: list[str] = []
         self.own_names: set[str] = set()
         """Variables that the suite's own `env` has, and nothing else."""
@@ -383,13 +385,18 @@ class SuiteReading:
             raise Missing("")  # js-yaml refuses a key that is given twice, and what is no plain YAML
         return document.value, document.lines.at
 
+    def _code_variables(self) -> Mapping[str, str]:
+        from tui_eval.scripting import SuiteVariables
+
+        return SuiteVariables(self.env_file, self.trust, self.env_code) if self.env_code else self.env_file
+
     def python(self) -> PythonHost:
         """The process that runs the suite's Python, started when first needed."""
         if self._host is None:
             from tui_eval.scripting.python.python_host import PythonHost
 
             self._host = PythonHost(self.root, self.config.run.script_memory)
-        self._host.variables = self.env_file
+        self._host.variables = self._code_variables()
         return self._host
 
     def node(self) -> NodeHost:
@@ -398,7 +405,7 @@ class SuiteReading:
             from tui_eval.javascript.node_host import NodeHost
 
             self._node = NodeHost(self.root, self.config.run.script_memory)
-        self._node.variables = self.env_file
+        self._node.variables = self._code_variables()
         return self._node
 
     def javascript(self) -> JavaScriptHost:

@@ -193,6 +193,8 @@ def said_id(reading: SuiteReading, provider: Provider) -> str | None:
     }
     try:
         return reading.node().identity_sync(path, function, options, timeout=ID_LIMIT, cwd=reading.base)
+    except NeedsTrust as error:
+        raise Missing(str(error)) from None
     except ScriptError as error:
         raise Missing(f"{reading.relative(path)}: {error}", error.raised_at) from None
 

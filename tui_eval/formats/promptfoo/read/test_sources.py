@@ -380,6 +380,8 @@ def run_generator(reading: SuiteReading, path: Path, function: str | None, confi
             )
         else:
             result = reading.python().call_sync(path, name, arguments, timeout=GENERATOR_LIMIT)
+    except NeedsTrust as error:
+        raise Missing(str(error)) from None
     except ScriptError as error:
         raise Missing(f"{shown}: {error}", error.raised_at) from None
     if not isinstance(result.value, list):

@@ -30,7 +30,7 @@ from tui_eval.guard import figures
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import script
 from tui_eval.model import Attempt, Case, Compat, Usage
-from tui_eval.scripting import suite_variables
+from tui_eval.scripting import suite_variables, suite_variables_of
 
 if TYPE_CHECKING:
     from tui_eval.javascript.node_host import NodeHost
@@ -46,7 +46,7 @@ CHANGEABLE = names(
 )
 """The parts of a suite that `beforeAll` may replace."""
 
-_OF_THE_ENVIRONMENT = ("env", "env_file", "env_unread", "env_left")
+_OF_THE_ENVIRONMENT = ("env", "env_file", "env_unread", "env_left", "env_code")
 CONTEXT_OF: dict[HookName, str] = {
     "beforeAll": "suite",
     "beforeEach": "test",
@@ -75,7 +75,7 @@ class ExtensionHooks:
             settings: `Suite.settings`.
         """
         self._extensions = list(extensions)
-        self._variables = mapping(settings.get("env_file"))
+        self._variables = suite_variables_of(settings, scene.trust)
         self._base, self._config, self._trust = base, scene.config, scene.trust
         self._compat: Compat = scene.compat
         self._scene = scene
