@@ -234,8 +234,8 @@ class Judgement(msgspec.Struct):
     evidence: list[Evidence] | None = None
 
 
-_PASS = r"\bpass"
-_FAIL = r"\bfail"
+_PASS = r"\bpass(?:e[sd]|ing)?\b"  # no "password", of which a judge may speak beside neither word
+_FAIL = r"\bfail(?:s|ed|ing|ures?)?\b"
 _WORDS = r"(?:[^\S\n]+(?!(?:and|but|hence|or|so|then|therefore|thus|which)\b)\w+){0,8}"
 """Up to eight words of a line, none of which begins a part of its own."""
 _DENIED = (

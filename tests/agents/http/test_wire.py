@@ -513,6 +513,26 @@ async def test_a_server_that_closes_after_each_answer_is_asked_all_turns_once(
     assert len(asked) == 3
 
 
+async def test_a_body_is_sent_whether_or_not_a_server_says_that_it_may_be() -> None:
+    """With `Expect: 100-continue` among an agent's headers, as curl's are copied, both sides waited for each other."""
+    heads: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        await reader.readexactly(2)
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
+        client = HttpClient(url)
+        call = client.call("POST", url, body=b"{}", headers={"Expect": "100-continue", "X-Team": "evals"})
+        async with asyncio.timeout(5):
+            assert await call.whole() == b"{}"
+        await client.close()
+    assert b"xpect" not in heads[0] and b"X-Team: evals" in heads[0]
+
+
 @pytest.mark.parametrize("reset", [True, False])
 async def test_a_body_without_a_length_whose_connection_is_reset_is_not_whole(reset: bool) -> None:
     """`hello` of a server that was killed counted as all it said, and what must not be said was not in it."""

@@ -266,11 +266,16 @@ FRAMING = frozenset({"content-length", "transfer-encoding"})
 body off, and its rest is taken for the next request."""
 
 
+_NOT_SENT = FRAMING | {"expect"}
+"""Those, and one by which a client waits for a word from the server before it sends its body, as aiohttp does without
+end; few servers say it (RFC 9110 10.1.1)."""
+
+
 def unframed(headers: Mapping[str, str]) -> Mapping[str, str]:
     """The headers without such."""
-    if FRAMING.isdisjoint(map(str.lower, headers)):
+    if _NOT_SENT.isdisjoint(map(str.lower, headers)):
         return headers
-    return {name: value for name, value in headers.items() if name.lower() not in FRAMING}
+    return {name: value for name, value in headers.items() if name.lower() not in _NOT_SENT}
 
 
 def without(headers: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
