@@ -4,6 +4,7 @@ understand."""
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,22 @@ def test_the_time_of_a_query_and_its_memory_are_limited(shop: DatabaseSpec) -> N
         execute(shop, endless.format("count(*)"), timeout=0.3)
     with pytest.raises(SqlError, match="64 MB of memory"):
         execute(shop, endless.format("zeroblob(30000000) AS b"), timeout=600, memory_mb=64)
+
+
+@pytest.mark.real
+def test_a_cell_that_memory_does_not_hold_is_said_to_be_so_and_the_next_query_is_answered(
+    shop: DatabaseSpec,
+) -> None:
+    """Polars waited for ever, or said its own words, where it ran out of memory in one of its threads."""
+    large, small, words = "SELECT hex(zeroblob(100000000)) AS x", "SELECT 1 AS a", "needs more than 64 MB"
+    began = time.monotonic()
+    with pytest.raises(SqlError, match=f"^the query {words} of memory$"):
+        execute(shop, large, timeout=60, memory_mb=64)
+    assert rows(execute(shop, small)) == [{"a": 1}]
+    first, second = execute_all(shop, [large, small], timeout=60, limit=1, memory_mb=64)
+    assert isinstance(first, SqlError) and words in str(first)
+    assert isinstance(second, SqlResult) and rows(second) == [{"a": 1}]
+    assert time.monotonic() - began < 50
 
 
 def test_of_many_queries_each_runs_where_it_is_understood(shop: DatabaseSpec) -> None:

@@ -51,7 +51,10 @@ def ask(
     except BaseException:
         worker.kill()
         raise
-    _give_back(worker)
+    if said.spent:
+        worker.kill()
+    else:
+        _give_back(worker)
     if said.error:
         raise error_of(said)
     return said
@@ -78,10 +81,12 @@ def ask_many(
             while left:
                 said = worker.receive(asked, None)
                 left = left[1:]
-                done = not left or said.unopened
+                done = (not left or said.unopened) and not said.spent
                 yield said
                 if said.unopened:
                     return
+                if said.spent:
+                    break
         except SqlError as problem:  # its process is no more: the others get a new one
             left = left[1:]
             yield QueryAnswered(error=str(problem), kind="late" if isinstance(problem, TooLate) else "query")
@@ -106,7 +111,7 @@ def frame_of(said: QueryAnswered) -> pl.DataFrame:
     import polars as pl
 
     try:
-        return pl.read_ipc(said.data)
+        return pl.read_ipc_stream(said.data)
     except BaseException as problem:
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
             raise

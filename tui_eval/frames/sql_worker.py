@@ -12,6 +12,7 @@ import io
 import json
 import os
 import queue
+import re
 import resource
 import struct
 import sys
@@ -98,9 +99,11 @@ KINDS: dict[Kind, type[SqlError]] = {
 
 class QueryAnswered(msgspec.Struct):
     """An answer: an `error` of a `kind`, a `text`, or a result whose frame is `data` (Arrow IPC). `detail` is all
-    that DuckDB says of an error; `unopened` ends the answers to many queries."""
+    that DuckDB says of an error; `unopened` ends the answers to many queries. `spent`: the process ran out of
+    memory, and libraries do not get over that: it is not to be asked again."""
 
     error: str = ""
+    spent: bool = False
     detail: str = ""
     unopened: bool = False
     kind: Kind = "query"
@@ -244,7 +247,8 @@ def _alone(asked: QueryAsked) -> QueryAnswered:
 def _packed(result: SqlResult, limit: int = 0) -> QueryAnswered:
     data = io.BytesIO()
     frame = result.frame.head(limit) if limit else result.frame
-    frame.write_ipc(data, compression="uncompressed")
+    _room_for(int(frame.estimated_size()) * _COPIES)
+    frame.write_ipc_stream(data, compression="uncompressed")
     return QueryAnswered(
         columns=result.columns,
         types=result.types,
@@ -267,12 +271,40 @@ def _caught(asked: QueryAsked, work: Callable[[], QueryAnswered]) -> QueryAnswer
         )
         return QueryAnswered(error=str(problem) or loading, detail=problem.detail, kind=kind)
     except MemoryError:
-        return QueryAnswered(error=f"the query needs more than {asked.memory_mb} MB of memory")
+        return QueryAnswered(error=f"the query needs more than {asked.memory_mb} MB of memory", spent=True)
     except BaseException as problem:  # Polars panics with one that is no Exception
         # DuckDB can run out of it while its answer is read, too; it is not imported where no query was run.
-        if type(problem).__name__ == "OutOfMemoryException":
-            return QueryAnswered(error=f"the query needs more than {asked.memory_mb} MB of memory")
+        if type(problem).__name__ == "OutOfMemoryException" or _NO_MEMORY.search(str(problem)):
+            return QueryAnswered(
+                error=f"the query needs more than {asked.memory_mb} MB of memory", spent=True
+            )
         return QueryAnswered(error=f"the rows could not be read: {one_line(problem)}")
+
+
+_NO_MEMORY = re.compile(r"Cannot allocate memory|memory allocation|Out of Memory|PyObject pointer is null")
+"""How Polars says that there is no more, or what it was given by DuckDB."""
+_COPIES = 3
+"""How often rows are held while they are packed, besides as they came."""
+_MUCH = 32 * 1024 * 1024
+
+
+def _room_for(count: int) -> None:
+    """Whether so many bytes more can be held.
+
+    Raises:
+        MemoryError: they cannot. Polars would wait for ever where it runs out of memory in one of its threads.
+    """
+    if count < _MUCH:
+        return
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        if most != resource.RLIM_INFINITY and _held_bytes() + count > most:
+            raise MemoryError
+
+
+def _held_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextlib.contextmanager
@@ -280,9 +312,8 @@ def _memory(memory_mb: int):
     """Bound what this process may hold while a request is answered; where that cannot be (macOS), the time is."""
     old = resource.getrlimit(resource.RLIMIT_AS)
     with contextlib.suppress(OSError, ValueError, IndexError):
-        with open("/proc/self/statm", encoding="ascii") as file:
-            held = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (held + 2 * memory_mb * 1024 * 1024 + _BESIDE, old[1]))
+        most = _held_bytes() + 2 * memory_mb * 1024 * 1024 + _BESIDE
+        resource.setrlimit(resource.RLIMIT_AS, (most, old[1]))
     try:
         yield
     finally:
@@ -325,6 +356,8 @@ def _sqlite_result(sql: str, found: SqliteRows) -> SqlResult:
     import polars as pl
 
     names = distinct_names(found.names)
+    texts = (cell for cells in found.columns for cell in cells if isinstance(cell, str | bytes))
+    _room_for(sum(map(len, texts)) * (_COPIES + 1))
     tree, predicates, computed = _read_as_sqlite(sql, len(names))
     read = [
         result_column(cells, declared, at in predicates, at in computed)
@@ -632,7 +665,9 @@ def main() -> None:
     threading.Thread(target=listen, name="requests", daemon=True).start()
     while True:
         for said in answers(msgspec.msgpack.decode(waiting.get(), type=QueryAsked)):
-            out.write(framed(msgspec.msgpack.encode(said)))
+            body = msgspec.msgpack.encode(said)
+            out.write(_LENGTH.pack(len(body)))
+            out.write(body)
             out.flush()
 
 
