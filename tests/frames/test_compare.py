@@ -115,6 +115,8 @@ def test_tolerance_given_counts_for_integers() -> None:
 def test_decimals_round_only_when_set() -> None:
     assert not compare(rows(1.001), rows(1.004)).passed
     assert compare(rows(1.001), rows(1.004), ComparisonSettings(decimals=2)).passed
+    assert compare(rows(1.5), rows(1.5), ComparisonSettings(decimals=400)).passed
+    assert compare(rows(1.5), rows(2.5), ComparisonSettings(decimals=400)).passed is False
 
 
 @pytest.mark.parametrize("given", [float, str, Decimal], ids=["float", "text", "decimal"])

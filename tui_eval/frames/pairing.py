@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -260,8 +261,8 @@ def _floats(column: ReadColumn) -> pl.Series:
 
 
 def _rounded(column: ReadColumn, decimals: int) -> ReadColumn:
-    if column.integral or column.kind not in ("float", "exact"):
-        return column
+    if column.integral or column.kind not in ("float", "exact") or decimals > sys.float_info.max_10_exp:
+        return column  # no value has so many places
     if column.kind == "exact":
         return _exactly_rounded(column, decimals)
     scale = 10.0**decimals
