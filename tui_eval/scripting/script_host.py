@@ -27,6 +27,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.guard import figures
 from tui_eval.scripting import ScriptError, ScriptTimeout, printed, suite_variables
 from tui_eval.scripting.child_limits import limit_of
 from tui_eval.scripting.script_process import Listener, ScriptProcess
@@ -432,6 +433,17 @@ def pass_on(answer: dict[str, Any]) -> None:
     take = printed.get()
     if take is not None and answer.get("stdout"):
         take(answer["stdout"])
+
+
+def held(value: Any) -> Any:
+    """What Python returned, in which no number may be one that JSON has not: as null it would be below any limit.
+
+    Raises:
+        ScriptError: one is.
+    """
+    if not figures.all_finite(value):
+        raise ScriptError("gives NaN or an infinite number, which JSON cannot hold")
+    return value
 
 
 def result_of(answer: dict[str, Any]) -> CallResult:

@@ -1203,3 +1203,40 @@ async def test_a_row_with_a_provider_of_its_own_opens_no_column_beside_that_of_a
     found = json.loads((tmp_path / "out.json").read_text())["results"]
     assert [(p["provider"], p["metrics"]["testPassCount"]) for p in found["prompts"]] == [("oa", 2)]
     assert {r["promptIdx"] for r in found["results"]} == {0}
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        (
+            "prompts: ['hi']\nvars: {n: 'file://made.py'}\n",
+            "def get_var(*_): return {'output': float('nan')}",
+        ),
+        (
+            "prompts: ['hi']\noptions: {transformVars: 'file://made.py'}\n",
+            "def get_transform(given, _): return {**given, 'n': float('inf')}",
+        ),
+        (
+            "prompts: ['file://made.py:prompt']\n",
+            "def prompt(_): return {'prompt': 'hi', 'config': {'n': float('nan')}}",
+        ),
+        (
+            "prompts: ['hi']\nextensions: ['file://made.py:beforeEach']\n",
+            "def beforeEach(given, _): given['test']['vars']['n'] = float('nan'); return given",
+        ),
+    ],
+    ids=["variable", "transformVars", "prompt", "hook"],
+)
+async def test_numbers_of_python_that_json_has_not_are_errors(tmp_path: Path, config: str, code: str) -> None:
+    """They were null, which is below every limit; to promptfoo Python says nothing that is no JSON."""
+    settings = dict(line.split(": ", 1) for line in config.splitlines())
+    test = {name: settings.pop(name) for name in ("vars", "options") if name in settings}
+    written = "".join(f"{name}: {value}\n" for name, value in settings.items())
+    of_test = "".join(f"{name}: {value}, " for name, value in test.items())
+    suite(
+        tmp_path,
+        f"{written}providers: [echo]\ntests: [{{{of_test}assert: [{{type: contains, value: hi}}]}}]\n",
+    )
+    (tmp_path / "made.py").write_text(f"{code}\n", "utf-8")
+    (attempt,), _ = await run(tmp_path)
+    assert attempt.outcome == "error" and "gives NaN or an infinite number" in attempt.message

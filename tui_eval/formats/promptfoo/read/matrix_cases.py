@@ -89,7 +89,9 @@ def _from_file(reading: SuiteReading, code: str, vars: dict[str, Any], context: 
     reading.saw(path)
     if kind == "py":
         name = found[3] or DEFAULT_FUNCTION
-        return reading.python().call_sync(path, name, [vars, context], timeout=TIME_LIMIT).value
+        from tui_eval.scripting.script_host import held
+
+        return held(reading.python().call_sync(path, name, [vars, context], timeout=TIME_LIMIT).value)
     arguments = [vars, context]
     host, name = reading.node(), found[3] or ""
     return host.call_sync(path, name, arguments, timeout=TIME_LIMIT, cwd=reading.base, lenient=True).value

@@ -352,7 +352,7 @@ async def call(made: PromptFunction, python: PythonHost, node: NodeHost) -> Any:
     Raises:
         RenderError: it fails, or takes more than a minute.
     """
-    from tui_eval.scripting.script_host import ScriptError
+    from tui_eval.scripting.script_host import ScriptError, held
 
     if made.command:
         return await _run(made)
@@ -360,10 +360,10 @@ async def call(made: PromptFunction, python: PythonHost, node: NodeHost) -> Any:
     try:
         if made.file.suffix == ".py":
             answer = await python.call(made.file, made.function, [made.context], timeout=FUNCTION_TIME)
-        else:
-            answer = await node.call(
-                made.file, made.function, [made.context], timeout=FUNCTION_TIME, cwd=made.base
-            )
+            return held(answer.value)
+        answer = await node.call(
+            made.file, made.function, [made.context], timeout=FUNCTION_TIME, cwd=made.base
+        )
     except ScriptError as error:
         raise RenderError(f"{name}: {error}") from None
     return answer.value

@@ -107,7 +107,7 @@ async def with_code(
         RenderError: it fails or returns neither.
         NeedsTrust: the folder is not trusted.
     """
-    from tui_eval.scripting.script_host import ScriptError
+    from tui_eval.scripting.script_host import ScriptError, held
 
     result, seen = dict(given), dict(given)
     for name, value in given.items():
@@ -122,7 +122,7 @@ async def with_code(
         try:
             if file.suffix == ".py":
                 arguments = [name, prompt, seen]
-                answer = (await python.call(file, "get_var", arguments, timeout=FUNCTION_TIME)).value
+                answer = held((await python.call(file, "get_var", arguments, timeout=FUNCTION_TIME)).value)
             else:
                 arguments = [name, prompt, seen, dict(provider)]
                 answer = (await node.call(file, "", arguments, timeout=FUNCTION_TIME, cwd=base)).value

@@ -187,7 +187,7 @@ class ExtensionHooks:
         self, extension: str, hook: HookName, context: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         """What a hook returns, and its context as it has left it."""
-        from tui_eval.scripting.script_host import ScriptError
+        from tui_eval.scripting.script_host import ScriptError, held
 
         found = HOOK.match(extension)
         if found is None:
@@ -204,7 +204,7 @@ class ExtensionHooks:
                 lease = self._lease(self._python, file)
                 function = name or "get_transform"  # promptfoo's name where none is given
                 told = await self._python.call(file, function, arguments, timeout=TIME_LIMIT, lease=lease)
-                return told.value, context
+                return held(told.value), context
             lease = self._lease(self._node, file)
             kept = "" if hook == "afterAll" else CONTEXT_OF[hook]  # nothing comes after it
             told = await self._node.call(
