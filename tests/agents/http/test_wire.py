@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from tests.servers import JsonServer, Planned
 from tests.support.agents import agent, opened_in_pieces, services, talk
 from tui_eval.agents import AgentError, create, loose_json
-from tui_eval.agents.http import http_connections
+from tui_eval.agents.http import http_call, http_connections
 from tui_eval.agents.http.error_answers import explain, retry_after
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import READ_TIMEOUT, authorities_read_late
@@ -511,6 +511,30 @@ async def test_a_server_that_closes_after_each_answer_is_asked_all_turns_once(
                 await gone.wait()
         await client.close()
     assert len(asked) == 3
+
+
+async def test_a_refusal_whose_body_does_not_come_is_what_its_status_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its body was waited for until the time limit, which was then all that was said."""
+    monkeypatch.setattr(http_call, "ERROR_TIME", 0.05)
+    refusals = [b"429 Slow Down", b"400 Bad Request"]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n{}")
+        writer.write(b"HTTP/1.1 %s\r\nretry-after: 0\r\ncontent-length: 9\r\n\r\nno" % refusals.pop(0))
+        await reader.read()  # it goes on when the client has left
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
+        client = HttpClient(url)
+        call = client.call("POST", url, body=b"{}")
+        with pytest.raises(AgentError, match="HTTP 400 from"):
+            async with asyncio.timeout(5):
+                await call.whole()
+        await client.close()
+    assert not refusals
 
 
 async def test_a_body_is_sent_whether_or_not_a_server_says_that_it_may_be() -> None:

@@ -251,6 +251,8 @@ BODY_LIMIT = 64_000_000
 """Bytes of a body that are read at all."""
 ERROR_LIMIT = 1_000_000
 """Bytes of a body that says why there is no answer."""
+ERROR_TIME = 10.0
+"""Seconds that are waited for it: what the status says is known without."""
 SENSITIVE = frozenset(
     {"authorization", "x-api-key", "api-key", "cookie", "set-cookie", "proxy-authorization"}
 )
@@ -331,8 +333,9 @@ class HttpCall:
                 if self.status < 300 or self.any_status:
                     return
                 try:
-                    text = (await self.read(ERROR_LIMIT)).decode("utf-8", "replace")
-                except AgentError:
+                    async with asyncio.timeout(ERROR_TIME):
+                        text = (await self.read(ERROR_LIMIT)).decode("utf-8", "replace")
+                except (AgentError, TimeoutError):
                     text = ""
                 reason = str(self.status)
                 later = self.status in self.client.retry_status and not quota_spent(self.status, text)
