@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.support.examples import examples
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo import read
 from tui_eval.formats.promptfoo.promptfoo_words import ListError
-from tui_eval.formats.promptfoo.read import csv_rows
+from tui_eval.formats.promptfoo.read import csv_rows, references
 from tui_eval.formats.promptfoo.read.csv_rows import read as read_csv
 from tui_eval.formats.promptfoo.read.promptfoo_types import ASSERTION_KEYS, BASE_TYPES, TEST_KEYS, TOP_KEYS
 from tui_eval.formats.promptfoo.read.render import RenderError, resolve_case
@@ -128,3 +129,22 @@ def test_references_in_a_circle_end() -> None:
         "tests: [{vars: {$ref: '#'}}]",
     ):
         assert exercised(text).problems
+
+
+def test_references_to_all_that_they_stand_in_end_at_once_and_are_said_once_each() -> None:
+    tests = "".join(
+        f"- {{vars: {{q: {n}}}, assert: [{{type: is-json, value: {{$ref: '#'}}}}]}}\n" for n in range(20)
+    )
+    before = time.thread_time()
+    suite = exercised(f"providers: [echo]\nprompts: ['{{{{q}}}}']\ntests:\n{tests}")
+    assert time.thread_time() - before < 2
+    assert [problem.key for problem in suite.problems] == [f"tests[{n}].assert[0].value" for n in range(20)]
+    assert "$ref #: refers to itself" in str(suite.problems[0])
+
+
+def test_references_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "MOST", 10_000)
+    levels = {f"x{n}": [{"$ref": f"#/x{n + 1}"}] * 10 for n in range(20)}
+    tests = [{"vars": {"q": {"$ref": "#/x0"}}}]
+    suite = exercised(json.dumps({**levels, "x20": "a", "tests": tests}))
+    assert any("refers too far, or to too much" in str(problem) for problem in suite.problems)

@@ -9,7 +9,8 @@ from urllib.parse import unquote
 from tui_eval.formats.promptfoo.read.suite_file import LineOf, Missing, SuiteReading
 
 DEEPEST = 60
-MOST = 200_000
+MOST = 1_000_000
+"""Lists and mappings that references may stand for, all together."""
 _DEEPEST_TOLD = 8
 """Keys of the path by which a reference that cannot be followed is told from others: one to itself unfolds for long."""
 
@@ -25,11 +26,17 @@ class References:
         self.documents: dict[str, Any] = {"": document}
         self.used: set[str] = set()
         self._count = 0
+        self._open: set[tuple[str, ...]] = set()
+        """The files and places that references which are being followed stand for."""
+        self._first: tuple[tuple[Any, ...], str] = (), ""
+        """Where the document has the one with which that began, and what it says: faults are said of that one."""
         self._said: set[tuple[Any, ...]] = set()
 
     def resolve(self, value: Any, at: tuple[Any, ...] = (), source: str = "", depth: int = 0) -> Any:
         """The value, which stands `at` a place of the document, without references. What holds none is given back as
         it is, not copied."""
+        if depth:
+            self._count += 1
         if isinstance(value, list):
             items = [self.resolve(v, (*at, number), source, depth) for number, v in enumerate(value)]
             return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
@@ -51,9 +58,10 @@ class References:
         return mapped if any(mapped[k] is not v for k, v in value.items()) else value
 
     def _target(self, reference: str, at: tuple[Any, ...], source: str, depth: int) -> Any:
-        self._count += 1
+        if not depth:
+            self._first = at, reference
         if depth > DEEPEST or self._count > MOST:
-            return self._wrong(at, reference, "refers to itself, or too far")
+            return self._wrong(*self._first, "refers too far, or to too much")
         file, _, pointer = reference.partition("#")
         if re.match(r"[a-zA-Z][a-zA-Z+.-]+://", file) and not file.startswith("file://"):
             return self._wrong(
@@ -77,7 +85,14 @@ class References:
                 value = value[int(step[:9])]
             else:
                 return self._wrong(at, reference, f"there is no {step!r} at that place")
-        return self.resolve(value, at, name, depth + 1)
+        place = (name, *steps)
+        if place in self._open:
+            return self._wrong(*self._first, "refers to itself")
+        self._open.add(place)
+        try:
+            return self.resolve(value, at, name, depth + 1)
+        finally:
+            self._open.discard(place)
 
     def _wrong(self, at: tuple[Any, ...], reference: str, message: str, cure: str = "") -> None:
         place = at[:_DEEPEST_TOLD]
