@@ -15,7 +15,7 @@ import pytest
 
 from tests.commands.conftest import Cli, Result
 from tui_eval.commands import check, expected_sql
-from tui_eval.frames import sql_process
+from tui_eval.frames.sql import end_idle
 
 
 def test_a_prompt_into_which_nothing_is_filled_is_noted_once(cli: Cli, project: Path) -> None:
@@ -453,7 +453,7 @@ def test_a_postgres_that_cannot_be_reached_is_one_note_and_no_wrong_query(
     driver.write_text(
         "class dbapi:\n    def connect(url):\n        raise OSError('IO: [libpq] Failed to connect: could not connect')\n"
     )
-    sql_process.end_idle()  # its process has the driver of before
+    end_idle()  # its process has the driver of before
     try:
         told = cli("check", ".")
         assert told.code == 0, told.out
@@ -462,12 +462,12 @@ def test_a_postgres_that_cannot_be_reached_is_one_note_and_no_wrong_query(
         assert "cannot be tried here: database 'shop' cannot be reached: could not connect" in notes[0]
         assert "does not execute" not in told.out
         driver.write_text("raise ImportError")
-        sql_process.end_idle()
+        end_idle()
         told = cli("check", ".")
         assert told.code == 0 and "which needs the extra postgres" in told.out, told.out
         assert "does not execute" not in told.out
     finally:
-        sql_process.end_idle()
+        end_idle()
 
 
 def test_progress_is_one_line_that_is_written_over_on_a_terminal(

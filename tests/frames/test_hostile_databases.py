@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval.config.project import Config, DatabaseSpec, database
-from tui_eval.frames import sql_process
+from tui_eval.frames import sql
 from tui_eval.frames.sql import SqlError, execute, rows, schema_text
 from tui_eval.guard.trust import NeedsTrust, Trust
 
@@ -59,19 +59,19 @@ def test_a_process_that_ends_is_an_error_and_another_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = sqlite(tmp_path / "shop.db", ENDLESS.format("x"))
-    worker = sql_process.SqlWorker()
-    monkeypatch.setattr(sql_process, "_idle", [worker])
+    worker = sql.SqlWorker()
+    monkeypatch.setattr(sql, "_idle", [worker])
     threading.Timer(0.5, worker.process.kill).start()
     with pytest.raises(SqlError, match="the process that executed the query ended"):
         execute(shop, "SELECT * FROM endless", timeout=600)
     assert rows(execute(shop, "SELECT id FROM orders")) == [{"id": 7}]
-    sql_process.end_idle()
+    sql.end_idle()
 
 
 @pytest.mark.real
 def test_a_process_that_does_not_hear_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_process, "_START", 0.0)
-    monkeypatch.setattr(sql_process, "_GRACE", 0.0)
+    monkeypatch.setattr(sql, "_START", 0.0)
+    monkeypatch.setattr(sql, "_GRACE", 0.0)
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
         connection.execute(f"CREATE VIEW x AS {ENDLESS.format('count(*) AS n')}")  # reading it never ends
     with pytest.raises(SqlError, match="took longer than 1 s"):
@@ -131,8 +131,8 @@ def test_modules_of_the_folder_are_not_taken_for_libraries(
     for name in ("duckdb", "polars", "msgspec", "sqlite3"):
         (tmp_path / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')\n", "utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sql_process, "_idle", [])
+    monkeypatch.setattr(sql, "_idle", [])
     shop = sqlite(tmp_path / "shop.db", "SELECT 1")
     assert rows(execute(shop, "SELECT id FROM orders")) == [{"id": 7}]
     assert not mark.exists()
-    sql_process.end_idle()
+    sql.end_idle()

@@ -1,25 +1,37 @@
 """Expected SQL and the `sql` tool: one SELECT, read-only, with limits, into a frame.
 
 Columns that frames cannot hold come as DuckDB's text, dates and times as nao's API gives them. Databases of a project
-are opened in a process of their own (`sql_process`), which is ended when its time is up.
+are opened and queried in processes of their own (`sql_worker`), which are kept for the next question, and killed when
+one takes too long.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import datetime
 import math
+import os
+import select
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tui_eval.config.project import DatabaseSpec
-from tui_eval.frames import sql_process
-from tui_eval.frames.databases import SqlError
+from tui_eval.frames.databases import SqlError, TooLate, one_line
 from tui_eval.frames.numbers import MIXED, mixed_cell
-from tui_eval.frames.sql_worker import QueryAnswered, SqlResult
+from tui_eval.frames.sql_worker import KINDS, QueryAnswered, QueryAsked, SqlResult, framed
 
-__all__ = ["SqlError", "SqlResult", "execute", "execute_all", "rows", "schema_text"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["SqlError", "SqlResult", "end_idle", "execute", "execute_all", "rows", "schema_text"]
 
 _SCHEMA_SECONDS = 30.0
 
@@ -39,8 +51,8 @@ def execute(
     Raises:
         SqlError: one clear line: not a single SELECT, wrong SQL, no database, time or memory spent.
     """
-    said = sql_process.ask(database, sql, timeout, memory_mb, cancel)
-    return _result_of(said, sql_process.frame_of(said))
+    said = _ask(database, sql, timeout, memory_mb, cancel)
+    return _result_of(said, _frame_of(said))
 
 
 def execute_all(
@@ -51,14 +63,14 @@ def execute_all(
     `timeout` in seconds for each. Where the tables of all cannot be loaded together, each is run alone.
     """
     done = 0
-    for said in sql_process.ask_many(database, queries, timeout, memory_mb, limit):
+    for said in _ask_many(database, queries, timeout, memory_mb, limit):
         if said.unopened and said.kind in ("no database", "bad database"):
-            yield from [sql_process.error_of(said)] * (len(queries) - done)
+            yield from [_error_of(said)] * (len(queries) - done)
             return
         if said.unopened:
             break
         done += 1
-        yield _result(said) if not said.error else sql_process.error_of(said)
+        yield _result(said) if not said.error else _error_of(said)
     for sql in queries[done:]:
         try:
             yield execute(database, sql, timeout=timeout, memory_mb=memory_mb)
@@ -68,7 +80,7 @@ def execute_all(
 
 def _result(said: QueryAnswered) -> SqlResult | SqlError:
     try:
-        frame = sql_process.frame_of(said)
+        frame = _frame_of(said)
     except SqlError as problem:
         return problem
     return _result_of(said, frame)
@@ -122,4 +134,233 @@ def schema_text(database: DatabaseSpec) -> str:
     Raises:
         SqlError: the database cannot be opened.
     """
-    return sql_process.ask(database, None, _SCHEMA_SECONDS, 1024, None).text
+    return _ask(database, None, _SCHEMA_SECONDS, 1024, None).text
+
+
+# -- The processes.
+
+
+_GRACE = 3.0
+"""Seconds that a process may take beyond a query's time to say so itself; after that it is killed."""
+_START = 60.0
+"""Seconds for a process to be there and have its libraries."""
+_KEPT = 4
+_HEAD = 8
+_LOOK_MS = 20
+
+
+def _ask(
+    database: DatabaseSpec, sql: str | None, timeout: float, memory_mb: int, cancel: threading.Event | None
+) -> QueryAnswered:
+    """Have a query answered, or without one the tables listed. Blocks: call it in a thread.
+
+    Raises:
+        SqlError: one clear line.
+    """
+    if cancel is not None and cancel.is_set():
+        raise SqlError("cancelled")
+    try:
+        worker = _taken()
+    except OSError as error:
+        raise SqlError(f"no process for SQL can be started: {one_line(error)}") from None
+    try:
+        said = worker.ask(QueryAsked(database, sql, timeout, memory_mb), cancel)
+    except BaseException:
+        worker.kill()
+        raise
+    if said.spent:
+        worker.kill()
+    else:
+        _give_back(worker)
+    if said.error:
+        raise _error_of(said)
+    return said
+
+
+def _ask_many(
+    database: DatabaseSpec, queries: Sequence[str], timeout: float, memory_mb: int, limit: int
+) -> Iterator[QueryAnswered]:
+    """Have queries answered on one connection, one after another; of each the first `limit` rows. `timeout` is each
+    one's own, and that of loading what they need. Blocks. An answer may be an error, and then is that query's alone;
+    one that says `unopened` is the last.
+    """
+    left = list(queries)
+    while left:
+        try:
+            worker = _taken()
+        except OSError as error:
+            yield QueryAnswered(error=f"no process for SQL can be started: {one_line(error)}", unopened=True)
+            return
+        asked = QueryAsked(database, None, timeout, memory_mb, left, limit)
+        done = False
+        try:
+            worker.send(asked)
+            while left:
+                said = worker.receive(asked, None)
+                left = left[1:]
+                done = (not left or said.unopened) and not said.spent
+                yield said
+                if said.unopened:
+                    return
+                if said.spent:
+                    break
+        except SqlError as problem:  # its process is no more: the others get a new one
+            left = left[1:]
+            yield QueryAnswered(error=str(problem), kind="late" if isinstance(problem, TooLate) else "query")
+        finally:
+            if done:
+                _give_back(worker)
+            else:
+                worker.kill()
+
+
+def _error_of(said: QueryAnswered) -> SqlError:
+    """The error that an answer is."""
+    return KINDS[said.kind](said.error, said.detail)
+
+
+def _frame_of(said: QueryAnswered) -> pl.DataFrame:
+    """The rows of an answer.
+
+    Raises:
+        SqlError: they cannot be read.
+    """
+    import polars as pl
+
+    try:
+        return pl.read_ipc_stream(said.data)
+    except BaseException as problem:
+        if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+            raise
+        raise SqlError(f"the rows could not be read: {one_line(problem)}") from None
+
+
+class SqlWorker:
+    """One process, asked by one thread at a time."""
+
+    def __init__(self) -> None:
+        # -P: the folder that the program was started in is no place to import modules from. A session of its
+        # own, so that Ctrl-C is the engine's alone.
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tui_eval.frames.sql_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self._fresh = True
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def ask(self, asked: QueryAsked, cancel: threading.Event | None) -> QueryAnswered:
+        """The answer to a question.
+
+        Raises:
+            SqlError: its time is up, it is cancelled, or the process ended.
+        """
+        self.send(asked)
+        return self.receive(asked, cancel)
+
+    def send(self, asked: QueryAsked) -> None:
+        """Put a question.
+
+        Raises:
+            SqlError: the process has ended.
+        """
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(framed(msgspec.msgpack.encode(asked)))
+        except OSError:
+            raise SqlError(self._lost(asked)) from None
+
+    @staticmethod
+    def _lost(asked: QueryAsked) -> str:
+        needs = f"the query needs more than {asked.memory_mb} MB of memory"
+        if asked.database.type == "postgres":
+            return needs
+        return f"the process that executed the query ended: {needs}, or database {asked.database.name!r} is damaged"
+
+    def receive(self, asked: QueryAsked, cancel: threading.Event | None) -> QueryAnswered:
+        """The next answer to the question that was put; raises as `ask` does."""
+        limit = asked.timeout * (2 if asked.many else 1)  # loading has its own
+        end = time.monotonic() + limit + _GRACE + (_START if self._fresh else 0)
+        late = f"the query took longer than {asked.timeout:g} s"
+        lost = self._lost(asked)
+        largest = 4 * asked.memory_mb * 1024 * 1024
+        head = self._read(_HEAD, end, cancel, late, lost)
+        length = int.from_bytes(head, "big")
+        if length > largest:
+            raise SqlError(f"the rows need more than {asked.memory_mb} MB of memory")
+        body = self._read(length, end, cancel, late, lost)
+        self._fresh = False
+        try:
+            return msgspec.msgpack.decode(body, type=QueryAnswered)
+        except msgspec.MsgspecError:
+            raise SqlError(lost) from None
+
+    def _read(
+        self, length: int, end: float, cancel: threading.Event | None, late: str, lost: str
+    ) -> bytearray:
+        assert self.process.stdout is not None
+        handle = self.process.stdout.fileno()
+        there = select.poll()
+        there.register(handle, select.POLLIN | select.POLLHUP)
+        found = bytearray()
+        while len(found) < length:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TooLate(late)
+            if cancel is not None and cancel.is_set():
+                raise SqlError("cancelled")
+            if not there.poll(left * 1000 if cancel is None else min(left * 1000, _LOOK_MS)):
+                continue
+            piece = os.read(handle, min(length - len(found), 1 << 20))
+            if not piece:
+                raise SqlError(lost)
+            found += piece
+        return found
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+_lock = threading.Lock()
+_idle: list[SqlWorker] = []
+
+
+def _taken() -> SqlWorker:
+    """A process that waits, else a new one."""
+    while True:
+        with _lock:
+            worker = _idle.pop() if _idle else None
+        if worker is None:
+            return SqlWorker()
+        if worker.alive:
+            return worker
+        worker.kill()
+
+
+def _give_back(worker: SqlWorker) -> None:
+    with _lock:
+        if len(_idle) < _KEPT:
+            _idle.append(worker)
+            return
+    worker.kill()
+
+
+@atexit.register
+def end_idle() -> None:
+    """End the processes that wait for a query."""
+    with _lock:
+        waiting, _idle[:] = _idle[:], []
+    for worker in waiting:
+        worker.kill()
