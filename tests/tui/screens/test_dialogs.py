@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -84,6 +85,58 @@ async def test_enter_takes_an_answer_that_is_offered_alone() -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert answered == ["1", "1"]
+
+
+async def test_a_click_on_an_answer_is_its_key() -> None:
+    answered: list[str | None] = []
+    app: Any = App()
+    answers = [("d", "detach", "detach: leave"), ("s", "stop", "stop it"), ("esc", "stay", "stay")]
+
+    async def click(words: str) -> None:
+        app.push_screen(AskScreen("A run goes on.", answers, ["now: x"]), answered.append)
+        await until(lambda: words in screen_text(app), pilot)
+        lines = screen_text(app).splitlines()
+        y = next(y for y, line in enumerate(lines) if words in line)
+        await pilot.click(offset=(lines[y].index(words), y))
+        await pilot.pause()
+
+    async with app.run_test(size=(60, 20)) as pilot:
+        await click("stop it")
+        assert answered == ["stop"]
+        await click("esc")
+        assert answered == ["stop", None]
+        await click("now: x")
+        assert answered == ["stop", None], "that is no answer"
+
+
+async def test_a_click_answers_no_question_that_was_not_seen_or_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered: list[str | None] = []
+    app: Any = App()
+    items = [f"run {n}.py" for n in range(40)]
+    ask = AskScreen(
+        "Trust?", [("y", "yes", "yes, all"), ("n", "no", "no")], [], items, ("yes",), unasked=True
+    )
+
+    async def click_yes() -> None:
+        lines = screen_text(app).splitlines()
+        y = next(y for y, line in enumerate(lines) if "yes, all" in line)
+        await pilot.click(offset=(lines[y].index("yes"), y))
+
+    monkeypatch.setattr(dialogs, "PAUSE", 60.0)
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.push_screen(ask, answered.append)
+        await until(lambda: "more lines (j k" in screen_text(app) and "yes, all" in screen_text(app), pilot)
+        await click_yes()
+        await until(lambda: dialogs.TOO_SOON.strip() in screen_text(app), pilot, 5)
+        monkeypatch.setattr(dialogs, "PAUSE", -math.inf)
+        await click_yes()
+        await until(lambda: "first read on" in screen_text(app), pilot, 5)
+        assert not answered
+        await pilot.press("G")
+        await click_yes()
+        assert answered == ["yes"]
 
 
 async def test_what_is_asked_about_breaks_between_words_and_nothing_of_it_is_left_out() -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.events import Click
 from textual.events import Key as KeyEvent
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -176,29 +177,46 @@ class AskScreen(ModalScreen[str | None]):
 
     def on_key(self, event: KeyEvent) -> None:
         """One key is the answer."""
-        if event.time - self._typed < PAUSE:
-            self._typed = max(self._typed, event.time)
-            self.query_one(".gap", Static).update(TOO_SOON)
+        if self._too_soon(event.time):
             event.stop()
             event.prevent_default()
             return
-        self._typed = -math.inf
         for key, value, _ in self._answers:
             if event.character == key or event.key == key or (event.key == "enter" and key == self._only):
                 event.stop()
                 event.prevent_default()
-                if value in self._after_reading and self._items and not self._all_read:
-                    self._told_to_read = True
-                    self.on_resize()
-                    return
-                self.dismiss(value)
+                self._take(value)
                 return
         if self._items and (place := self._moved(event.key)) is not None:
             self._first = place
             self.on_resize()
         if event.key != "escape":
             event.stop()
-            event.prevent_default()
+
+    def on_click(self, event: Click) -> None:
+        """Where the app has the mouse, a click on an answer is its key."""
+        place = event.get_content_offset(self.query_one(".answers"))
+        if place is None or not place.y < len(self._answers) or self._too_soon(event.time):
+            return
+        key, value, _ = self._answers[place.y]
+        self._take(None if key == "esc" else value)
+
+    def _too_soon(self, at: float) -> bool:
+        """Whether what comes now was meant for what lies below the question."""
+        if at - self._typed < PAUSE:
+            self._typed = max(self._typed, at)
+            self.query_one(".gap", Static).update(TOO_SOON)
+            return True
+        self._typed = -math.inf
+        return False
+
+    def _take(self, value: str | None) -> None:
+        """This is the answer, where what is asked about was read."""
+        if value in self._after_reading and self._items and not self._all_read:
+            self._told_to_read = True
+            self.on_resize()
+        else:
+            self.dismiss(value)
 
     def _moved(self, key: str) -> int | None:
         """The first line in sight after this key; None where it moves nothing."""

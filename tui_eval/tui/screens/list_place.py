@@ -405,7 +405,7 @@ class ListPlace(Place, inherit_bindings=False):
                     name="copy",
                 )
 
-        answers = [(key, key, words) for key, words in COPY_CHOICES.items()]
+        answers = [*((key, key, words) for key, words in COPY_CHOICES.items()), ("esc", "", "nothing")]
         services.places.show("ask", "Copy of this case:", answers, answer=chosen)
 
     def _copied(self, what: str, text: str) -> None:
