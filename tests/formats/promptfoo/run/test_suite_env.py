@@ -347,6 +347,21 @@ async def test_nothing_is_judged_by_what_was_not_filled_in_when_its_suite_was_re
     assert outcomes == ["failed", "passed"]
 
 
+async def test_the_transform_of_a_provider_needs_what_was_not_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORD", "hello")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [say hello]\nproviders:\n"
+        "  - {id: echo, transform: \"output.replace('{{env.WORD}}', 'gone')\"}\n  - {id: echo, label: other}\n"
+        "tests: [{assert: [{type: not-contains, value: gone}]}]\n",
+        "utf-8",
+    )
+    assert [row.outcome for row in (await ran(tmp_path)).attempts()] == ["error", "passed"]
+    outcomes = [row.outcome for row in (await ran(tmp_path, trust=True)).attempts()]
+    assert outcomes == ["failed", "passed"]
+
+
 @pytest.mark.parametrize(
     ("headers", "body"),
     [

@@ -151,7 +151,10 @@ def left_out(case: Case) -> Iterator[str]:
     `{const: "{{env.WORD}}"}` passes as it stands. Who judges is asked for where it is asked, and its prompt is a
     template."""
     options = {key: one for key, one in case.options.items() if key not in ("provider", "rubricPrompt")}
-    parts = (case.vars, case.metadata, options, case.beside, case.provider_output)
+    own = dict(case.beside or {})
+    column = own.pop("columnProvider", None) or case.provider
+    transform = column.get("transform") if isinstance(column, dict) else None
+    parts = (case.vars, case.metadata, options, own, transform, case.provider_output)
     of_assertions = [
         (None if _is_template(one.value) else one.value, one.transform, one.config, one.extra)
         for one in case.asserted
