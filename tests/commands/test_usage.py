@@ -156,6 +156,9 @@ def test_nothing_left_to_run_because_all_is_well_is_5(cli: Cli, project: Path, o
 
 def test_filters_that_leave_no_case_run_nothing(cli: Cli, project: Path) -> None:
     assert cli("run", ".", "--filter-range", "100:200").code == 5
+    for empty in ("0:0", "1:1"):
+        done = cli("run", ".", "--filter-range", empty)
+        assert (done.code, done.err.strip()) == (5, "the filters leave no case to run")
 
 
 def test_a_file_that_is_no_suite_is_said_with_what_a_suite_is(cli: Cli, project: Path) -> None:
