@@ -17,7 +17,7 @@ import tui_eval
 from tui_eval.config import project
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.wants import wants, wants_of_jobs
+from tui_eval.engine.wants import wants, wants_of_all, wants_of_jobs
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 
@@ -304,6 +304,22 @@ def test_all_that_networks_want_is_listed_at_once(tmp_path: Path, headers: str) 
     active = prepare(RunRequest(paths=[str(root)], attempts=1))
     before = wants_of_jobs(active.jobs, active.config, active.environment.trust)
     assert set(before) == set(wanted), before
+
+
+def test_networks_are_run_by_a_python_only_where_a_case_says_direct_and_a_server_is_named(
+    tmp_path: Path,
+) -> None:
+    """A run over http asked for trust in a Python and its files, and said that cases without it are errors."""
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents:\n  neuro-san: {type: neuro-san, python: /nowhere/python, url: 'http://127.0.0.1:1'}\n"
+    )
+    suite = "agent = n\nconnections = [http]\ninteractions = [{ text = hi }]\n"
+    (tmp_path / "net.hocon").write_text(suite)
+    assert surveyed(tmp_path) == []
+    networks = ["run agent networks with /nowhere/python (the agent neuro-san)"]
+    assert wants_of_all(project.load([tmp_path])) == networks
+    (tmp_path / "net.hocon").write_text(suite.replace("[http]", "[http, direct]"))
+    assert surveyed(tmp_path) == networks
 
 
 def test_networks_that_our_own_python_runs_are_listed(

@@ -146,6 +146,7 @@ def wants_of_all(config: Config) -> list[str]:
     found.place()
     for spec in (*config.agents.values(), *([config.judge] if config.judge else [])):
         found.agent(spec)
+        found.networks(spec, direct="python" in spec.options)
     for spec in config.databases.values():
         found.database(spec)
     return list(found.all)
@@ -334,7 +335,8 @@ class _Wants:
 
     def networks(self, spec: AgentSpec, direct: bool = False) -> None:
         """The Python that runs agent networks as a library, and the files that it is given: all at once, whatever
-        else the agent lacks. `direct`: a case asks for it, which needs no Python named."""
+        else the agent lacks. `direct`: a case asks for it, which needs no Python named, and which alone an agent with a
+        `url` is for."""
         if spec.type != "neuro-san" or spec.typed:
             return
         from tui_eval.agents.neuro_san.neuro_san_agent import networks_code
@@ -345,7 +347,7 @@ class _Wants:
             spec = fill(spec, Trust(granted=True))
         options, base = spec.options, Path(spec.base or self.root)
         given = options.get("python")
-        if not direct and not given:
+        if not direct and (not given or options.get("url")):
             return
         if (python := interpreter(given if isinstance(given, str) else None, base)) is None:
             return
