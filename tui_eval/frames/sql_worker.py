@@ -29,18 +29,14 @@ from tui_eval.frames.databases import (
     BadDatabase,
     NoDatabase,
     SqlError,
-    SqliteFile,
-    SqliteRows,
     TooLate,
     WrongQuery,
-    both_refuse,
-    means_duckdb,
     one_line,
     opened,
     quoted,
-    result_column,
 )
 from tui_eval.frames.query_words import bare_statement, orders_rows, place_of, read_query
+from tui_eval.frames.sqlite_file import SqliteFile, SqliteRows, both_refuse, means_duckdb, result_column
 
 if TYPE_CHECKING:
     import duckdb
