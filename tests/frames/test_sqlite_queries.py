@@ -18,7 +18,7 @@ from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis.diagnose import diagnosis_of
 from tui_eval.frames.difference import align
 from tui_eval.frames.query_words import changing
-from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows
+from tui_eval.frames.sql import SqlError, SqlResult, end_idle, execute, execute_all, rows
 from tui_eval.frames.tied_rows import chance_in, cut_ties, query_of_places, query_of_ties, with_places
 
 ORDERS = """
@@ -176,6 +176,17 @@ def test_a_cell_that_memory_does_not_hold_is_said_to_be_so_and_the_next_query_is
     assert isinstance(first, SqlError) and words in str(first)
     assert isinstance(second, SqlResult) and rows(second) == [{"a": 1}]
     assert time.monotonic() - began < 50
+
+
+@pytest.mark.real
+def test_a_query_that_cannot_be_interrupted_ends_soon_in_a_new_process_too(shop: DatabaseSpec) -> None:
+    """A process has a minute to be there; a query had it, too, where it was the first one."""
+    end_idle()
+    endless = "SELECT instr(hex(zeroblob(9000000)), hex(zeroblob(4000000)) || '1') AS x"
+    began = time.monotonic()
+    with pytest.raises(SqlError, match=r"^the query took longer than 0\.2 s$"):
+        execute(shop, endless, timeout=0.2)
+    assert time.monotonic() - began < 45
 
 
 def test_of_many_queries_each_runs_where_it_is_understood(shop: DatabaseSpec) -> None:

@@ -285,17 +285,19 @@ class SqlWorker:
 
     def receive(self, asked: QueryAsked, cancel: threading.Event | None) -> QueryAnswered:
         """The next answer to the question that was put; raises as `ask` does."""
-        limit = asked.timeout * (2 if asked.many else 1)  # loading has its own
-        end = time.monotonic() + limit + _GRACE + (_START if self._fresh else 0)
         late = f"the query took longer than {asked.timeout:g} s"
         lost = self._lost(asked)
+        if self._fresh:  # it says when it is there: only then a query has begun
+            self._read(_HEAD, time.monotonic() + _START, cancel, late, lost)
+            self._fresh = False
+        limit = asked.timeout * (2 if asked.many else 1)  # loading has its own
+        end = time.monotonic() + limit + _GRACE
         largest = 4 * asked.memory_mb * 1024 * 1024
         head = self._read(_HEAD, end, cancel, late, lost)
         length = int.from_bytes(head, "big")
         if length > largest:
             raise SqlError(f"the rows need more than {asked.memory_mb} MB of memory")
         body = self._read(length, end, cancel, late, lost)
-        self._fresh = False
         try:
             return msgspec.msgpack.decode(body, type=QueryAnswered)
         except msgspec.MsgspecError:

@@ -659,6 +659,8 @@ def main() -> None:
         os._exit(0)  # whoever asked is gone: whatever is being done is for nobody
 
     threading.Thread(target=listen, name="requests", daemon=True).start()
+    out.write(framed(b""))  # it is there
+    out.flush()
     while True:
         for said in answers(msgspec.msgpack.decode(waiting.get(), type=QueryAsked)):
             body = msgspec.msgpack.encode(said)
