@@ -45,10 +45,6 @@ if TYPE_CHECKING:
     from tui_eval.javascript.node_host import NodeHost
     from tui_eval.scripting.python.python_host import PythonHost
 
-if TYPE_CHECKING:
-    from tui_eval.javascript.node_host import NodeHost
-    from tui_eval.scripting.python.python_host import PythonHost
-
 
 # -- The suite's own template filters: `nunjucksFilters`, a name and the JavaScript file of each.
 
