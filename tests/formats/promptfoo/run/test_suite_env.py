@@ -462,6 +462,20 @@ async def test_an_env_file_that_may_be_read_runs_no_code_that_nobody_agreed_to(
     assert row.outcome == "passed" and (tmp_path / "ran").exists()
 
 
+async def test_other_variables_of_an_env_file_are_not_asked_for(tmp_path: Path) -> None:
+    """Their values would stand in what is asked."""
+    (tmp_path / ".env").write_text(
+        "LD_SDK_KEY=sdk-0123456789\nENV=production\nGIT_TOKEN=t-0123456789\n", "utf-8"
+    )
+    (tmp_path / "a.py").write_text("def check(output, context): return True\n", "utf-8")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [hi]\nproviders: [echo]\ntests: [{assert: [{type: python, value: 'file://a.py:check'}]}]\n",
+        "utf-8",
+    )
+    (row,) = (await ran(tmp_path, agreed=["read .env", "run a.py"])).attempts()
+    assert row.outcome == "passed"
+
+
 async def test_the_env_file_is_asked_for_where_a_suite_has_code(tmp_path: Path) -> None:
     for name, text in SCRIPTS.items():
         (tmp_path / name).write_text(text, "utf-8")
