@@ -18,6 +18,7 @@ from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.search_screen import SearchScreen
 from tui_eval.tui.state.text.lines import plain
+from tui_eval.tui.widgets.lines_pane import LinesPane
 
 SIZES = pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
 OUTCOMES = {"a": ["passed", "failed", "passed"], "b": ["failed", "failed", "passed"]}
@@ -25,7 +26,7 @@ OUTCOMES = {"a": ["passed", "failed", "passed"], "b": ["failed", "failed", "pass
 
 def below(app: Any) -> str:
     """What the pane shows."""
-    pane = app.screen.beside
+    pane = app.screen.query_one(LinesPane)
     return "\n".join(plain(pane.row_line(row)) for row in range(pane.row_count))
 
 
@@ -107,7 +108,7 @@ async def test_a_hidden_pane_has_all_the_room_while_it_has_the_keys(
     async with running_app(root, size, open_run=folder) as (app, pilot):
         await until(lambda: app.state.run is not None and app.state.rows, pilot)
         await pilot.press(place, "j", "j")
-        pane, cases = app.screen.beside, app.screen.case_list
+        pane, cases = app.screen.query_one(LinesPane), app.screen.case_list
         await pilot.press("V", "V")
         await until(lambda: not pane.is_on_screen and cases.has_focus, pilot)
         await pilot.press("tab")
@@ -131,11 +132,11 @@ async def test_a_small_window_shows_a_few_lines_of_it_until_they_would_leave_no_
         await until(lambda: app.state.run is not None and app.state.rows, pilot)
         await pilot.press(place, "j", "j")
         await until(lambda: not lines or "says" in screen_text(app), pilot)
-        pane, cases = app.screen.beside, app.screen.case_list
+        pane, cases = app.screen.query_one(LinesPane), app.screen.case_list
         assert (pane.content_size.height if pane.is_on_screen else 0) == lines
         assert cases.size.height >= 5
         await pilot.press("V")
-        await until(lambda: app.screen.beside.content_size.height > lines, pilot)
+        await until(lambda: app.screen.query_one(LinesPane).content_size.height > lines, pilot)
 
 
 async def test_the_attempts_around_the_cursor_are_read_ahead(

@@ -63,8 +63,7 @@ def _answers(places: Sequence[tuple[str, Where]]) -> Told:
 class PaneScreen(Protocol):
     """What a pane with attempts asks of the screen it stands in."""
 
-    @property
-    def beside(self) -> LinesPane:
+    def query_one(self, selector: type[LinesPane], /) -> LinesPane:
         """The pane."""
         ...
 
@@ -115,6 +114,11 @@ class ShownAttempts:
         self._size = 0
 
     @property
+    def pane(self) -> LinesPane:
+        """The pane that they are shown in."""
+        return self._screen.query_one(LinesPane)
+
+    @property
     def large(self) -> bool:
         """Whether the pane takes most of the screen."""
         return SIZES[self._size] == "-large"
@@ -134,8 +138,8 @@ class ShownAttempts:
     def none(self, head: Sequence[tuple[str, str]] = ()) -> None:
         """No attempt, only these paragraphs."""
         self._wanted = None
-        if self._screen.beside.display:
-            self._screen.beside.show(head)
+        if self.pane.display:
+            self.pane.show(head)
 
     def show(
         self,
@@ -149,7 +153,7 @@ class ShownAttempts:
         """The attempt of the one place, or those of several under their labels, below these paragraphs; `key` is the
         same as long as they are. `otherwise` shows something else where there is none, and until it has been read;
         `turn` is the one that is looked at."""
-        pane = self._screen.beside
+        pane = self.pane
         self._wanted = None
         if not pane.display:
             return
@@ -170,8 +174,8 @@ class ShownAttempts:
     def show_known(self, key: Hashable, head: Callable[[], list[tuple[str, str]]]) -> None:
         """Show this attempt where it has been read."""
         told = self._kept.get(key)
-        if told and told.lines and self._screen.has("LinesPane") and self._screen.beside.display:
-            self._screen.beside.show(head(), *told)
+        if told and told.lines and self._screen.has("LinesPane") and self.pane.display:
+            self.pane.show(head(), *told)
 
     def ahead(self, key: Hashable, where: Where) -> None:
         """Read what the cursor may come to next, so that it is there with the key that goes to it."""
@@ -198,7 +202,7 @@ class ShownAttempts:
             return
         self._wanted = None
         if told.lines:
-            self._screen.beside.show(head, *told)
+            self.pane.show(head, *told)
         else:  # its run is gone, or holds no attempt of it that ended
             otherwise()
 
@@ -241,7 +245,7 @@ class AttemptBeside:
 
     def show(self) -> None:
         """Show what is under the cursor, where the pane is seen."""
-        if not self._screen.beside.display:
+        if not self._attempts.pane.display:
             return
         line = self._screen.case_list.current_line
         entry = line.telling if line is not None else None
@@ -296,7 +300,7 @@ class AttemptBeside:
             line = self._screen.case_list.current_line
             own = line is not None and line.entry is not None
             # The app knows the terminal's size before anything is laid out.
-            below = self._screen.beside.app.size.width < WIDE and not self._attempts.large
+            below = self._attempts.pane.app.size.width < WIDE and not self._attempts.large
             # Where a few lines are all there is, a row of its own says what it is; a line of several says it of none.
             return head[1:] if own and below else head
         return [("title", visible(entry.name, newlines=False))]
@@ -308,7 +312,7 @@ class AttemptBeside:
         return describe(line, self._services.symbols, self._now(), below)
 
     def _describe(self, line: TreeLine) -> None:
-        self._screen.beside.show(self._described(line))
+        self._attempts.pane.show(self._described(line))
 
 
 BREAKPOINTS = [(0, "-short"), (14, "-low"), (20, "-tall"), (30, "-roomy")]
@@ -344,6 +348,11 @@ class AttemptBelow:
         """What its key does."""
         return self._attempts.handlers()
 
+    @property
+    def seen(self) -> bool:
+        """Whether the pane is."""
+        return self._attempts.pane.display
+
     def moved(self) -> None:
         """One step shows at once what is under the cursor; of many in a row only the last does."""
         if self._timer is not None:
@@ -356,7 +365,7 @@ class AttemptBelow:
 
     def show(self) -> None:
         """Show what is under the cursor, where the pane is seen."""
-        if not self._screen.has("LinesPane") or not self._screen.beside.display:
+        if not self._screen.has("LinesPane") or not self.seen:
             return
         looked = self._under_cursor()
         if looked is None or not looked.places:
@@ -367,6 +376,6 @@ class AttemptBelow:
             looked.key,
             looked.places,
             head,
-            lambda: self._screen.beside.show(otherwise),
+            lambda: self._attempts.pane.show(otherwise),
             turn=looked.turn,
         )

@@ -44,7 +44,7 @@ from tui_eval.tui.state.text.formatting import counted
 from tui_eval.tui.state.text.lines import one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
-from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
+from tui_eval.tui.widgets.lines_pane import AttemptPane
 
 STYLES: dict[Change, str] = {
     "regressed": "bad", "now an error": "bad", "fixed": "good", "an error no more": "warn", "flaky": "warn",
@@ -296,11 +296,6 @@ class CompareScreen(Place, inherit_bindings=False):
                 return
 
     # -- the answers of the case under the cursor
-
-    @property
-    def beside(self) -> LinesPane:
-        """The pane below the cases."""
-        return self.query_one(LinesPane)
 
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:

@@ -47,7 +47,7 @@ from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.terminal.gc_pauses import undisturbed
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
-from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
+from tui_eval.tui.widgets.lines_pane import AttemptPane
 
 FLUSH = 0.5
 """Seconds between two redraws while a run goes on."""
@@ -345,11 +345,6 @@ class GridScreen(Place, inherit_bindings=False):
         if stands(self):
             self._seen = []
             self.renew()
-
-    @property
-    def beside(self) -> LinesPane:
-        """The pane below the tests."""
-        return self.query_one(LinesPane)
 
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:

@@ -31,7 +31,6 @@ from tui_eval.tui.terminal import clipboard
 from tui_eval.tui.terminal.type_ahead import keys_wait
 from tui_eval.tui.widgets.bars import KeyHints
 from tui_eval.tui.widgets.case_list import CaseList
-from tui_eval.tui.widgets.lines_pane import LinesPane
 from tui_eval.tui.widgets.row_view import RowView
 
 REST = 0.12
@@ -280,11 +279,6 @@ class ListPlace(Place, inherit_bindings=False):
         return -1
 
     # -- the right side
-
-    @property
-    def beside(self) -> LinesPane:
-        """The pane beside the list, or below it."""
-        return self.query_one(LinesPane)
 
     def at_once(self) -> None:
         """An attempt that has been read is painted with the cursor, not a frame later."""

@@ -51,7 +51,7 @@ from tui_eval.tui.state.runs.search_view import HINT
 from tui_eval.tui.state.text.lines import Line, fit, one_line, plain
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane, RowTable
-from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
+from tui_eval.tui.widgets.lines_pane import AttemptPane
 
 REST = 0.15
 """Seconds the cursor rests before a run's figures are read."""
@@ -342,7 +342,7 @@ class RunsScreen(Place, inherit_bindings=False):
     def _show_detail(self) -> None:
         self.show_hints()
         one = self.chosen
-        if not self.has("AttemptPane") or not (self.detail.display or self.beside.display):
+        if not self.has("AttemptPane") or not (self.detail.display or self.below.seen):
             return
         self.below.show()
         width = self.detail.text_width
@@ -418,11 +418,6 @@ class RunsScreen(Place, inherit_bindings=False):
         self._rest = self.set_timer(REST, self._show_detail)
 
     # -- an attempt that failed
-
-    @property
-    def beside(self) -> LinesPane:
-        """The pane below the figures, or below the list."""
-        return self.query_one(LinesPane)
 
     def _looked_at(self) -> LookedAt | None:
         """An example of the failures under the cursor in the figures, else of the most frequent."""

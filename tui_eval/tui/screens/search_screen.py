@@ -35,7 +35,7 @@ from tui_eval.tui.state.runs.search_view import (
 from tui_eval.tui.state.text.lines import Line
 from tui_eval.tui.widgets.bars import FactsBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LinePane, RowTable
-from tui_eval.tui.widgets.lines_pane import AttemptPane, LinesPane
+from tui_eval.tui.widgets.lines_pane import AttemptPane
 
 WAITING = "Searching."
 PROGRESS = 0.3
@@ -217,11 +217,6 @@ class SearchScreen(Place, inherit_bindings=False):
         """The case of the result under the cursor."""
         row = self.table.current
         return place_of(row[0], self._folder.name) if row is not None else None
-
-    @property
-    def beside(self) -> LinesPane:
-        """The pane below the results."""
-        return self.query_one(LinesPane)
 
     @on(LinePane.Moved)
     def _moved(self, event: LinePane.Moved) -> None:
