@@ -135,6 +135,26 @@ async def test_an_error_stands_beside_the_others_and_never_passes() -> None:
     assert in_set.outcome == "error"
 
 
+async def test_an_error_in_a_set_that_another_member_fails_never_passes() -> None:
+    failed_set = {"type": "assert-set", "assert": [NO, BROKEN]}
+    assert (await judged([failed_set, YES])).outcome == "failed"
+    assert (await judged([failed_set, YES], threshold=0.3)).outcome == "error"
+    assert (await judged([failed_set, YES], threshold=0.75)).outcome == "error"
+    assert (await judged([failed_set, YES], threshold=0.8)).outcome == "failed"
+    errored = await judged([failed_set, YES], compat="reference")
+    assert (errored.outcome, errored.score) == ("error", 0.0)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("asserts", [[NO, BROKEN], [{"type": "assert-set", "assert": [NO, BROKEN]}, YES]])
+async def test_no_scoring_function_passes_what_could_not_be_judged(
+    services: JudgeServices, asserts: list[dict[str, Any]]
+) -> None:
+    (services.root / "yes.js").write_text("module.exports = () => ({pass: true, score: 1, reason: 'mine'})")
+    judgement = await judged(asserts, services=services, beside={"assertScoringFunction": "file://yes.js"})
+    assert judgement.outcome == "failed"
+
+
 async def test_reference_gives_promptfoos_row() -> None:
     errored = await judged([YES, BROKEN, NO], compat="reference")
     assert (errored.outcome, errored.score) == ("error", 0.0)

@@ -122,15 +122,19 @@ class Tally:
     error_weight: float = 0.0
     named: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, verdict: Verdict, score: float | None = None) -> None:
-        """Count one verdict (of an assertion, or of a whole set); `score` where it is no finite number."""
+    def add(self, verdict: Verdict, score: float | None = None, inner: Tally | None = None) -> None:
+        """Count one verdict (of an assertion, or of a whole set, whose members are `inner`); `score` where it is
+        no finite number."""
         self.count += 1
         self.score += (verdict.score if score is None else score) * verdict.weight
         self.weight += verdict.weight
         if verdict.passed is None:
             self.error = True
             self.error_weight += verdict.weight
-        elif not verdict.passed:
+        elif inner is not None and inner.error:  # it failed by another member
+            self.error = True
+            self.error_weight += (inner.best - inner.mean) * verdict.weight
+        if verdict.passed is False:
             # promptfoo takes from the reason whether anything failed: an empty one is none.
             self.failed = bool(verdict.reason) or not self.reference
             self.reason = verdict.reason
@@ -231,21 +235,20 @@ async def judge_case(evidence: JudgeInput) -> Judgement:
         tally.forced = tally.forced or result.forces_pass
     for index, inner in sets.items():
         verdict = _finish_set(judgement.verdicts[index], assertions[index], inner)
-        tally.add(verdict)
+        tally.add(verdict, inner=inner)
         for name, (total, weight) in inner.named.items():
             if name != verdict.metric:
                 tally.name(name, total / weight if weight > 0 else 0.0, weight * verdict.weight)
     judgement = _finish(judgement, tally, reference)
-    await _own_score(judgement, evidence)
+    if not tally.error:
+        await _own_score(judgement, evidence)
     if judgement.open and not evidence.services.compares_columns and judgement.outcome == "passed":
         judgement.outcome, judgement.message = "error", OPEN
     return judgement
 
 
 async def _own_score(judgement: Judgement, evidence: JudgeInput) -> None:
-    """The suite's `assertScoringFunction` has the last word, unless something could not be judged."""
-    if judgement.outcome == "error":
-        return
+    """The suite's `assertScoringFunction` has the last word."""
     try:
         async with evidence.services.in_time("assertScoringFunction"):
             own = await own_score(evidence, judgement.named_scores, judgement.verdicts)
