@@ -148,3 +148,11 @@ def test_references_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
     tests = [{"vars": {"q": {"$ref": "#/x0"}}}]
     suite = exercised(json.dumps({**levels, "x20": "a", "tests": tests}))
     assert any("refers too far, or to too much" in str(problem) for problem in suite.problems)
+
+
+def test_a_scenario_that_multiplies_beyond_what_can_be_meant_is_an_error_of_it_alone() -> None:
+    many = [{"vars": {"q": n}} for n in range(400)]
+    scenarios = [{"config": many, "tests": many}, {"config": [{"vars": {"w": 1}}], "tests": many[:2]}]
+    suite = exercised(json.dumps({"providers": ["echo"], "prompts": ["{{q}}"], "scenarios": scenarios}))
+    assert len(suite.cases) == 2
+    assert "scenarios[0]: 400 entries of config × 400 tests, at most 100,000" in str(suite.problems[0])

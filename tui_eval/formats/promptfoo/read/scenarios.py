@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.formats.promptfoo.read.matrix_cases import MOST
 from tui_eval.formats.promptfoo.read.suite_file import (
     LineOf,
     Missing,
@@ -50,6 +51,10 @@ def read(
             if scenario.get("tests") in (None, []):
                 cure = "give it tests; each is run with each entry of its config"
                 reading.problem(reading.name, line_of(*at), dotted_key(at), "a scenario without tests", cure)
+            if len(configs) * len(tests) > MOST:
+                said = f"{len(configs):,} entries of config × {len(tests):,} tests, at most {MOST:,} together"
+                reading.problem(reading.name, line_of(*at), dotted_key(at), said, "split the scenario")
+                continue
             for place, entry in enumerate(configs):
                 config = reader.test(entry, (*at, "config", place), needs_some=False)
                 if config is None:
