@@ -13,6 +13,9 @@ from tui_eval.model import Assertion, Case, Trace, TraceSpan, Verdict
 OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider", "filesFirst")
 """What stands beside a test's options (`Case.beside`); in runs of older versions, among them."""
 
+GRADING_KINDS = frozenset(("text", "embedding", "classification", "moderation"))
+"""For which of them a test may name a grader each, under `provider`."""
+
 
 def beside(case: Case, name: str) -> Any:
     """One of what the reader keeps beside a test's own options; None: there is none."""

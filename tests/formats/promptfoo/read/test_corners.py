@@ -52,6 +52,25 @@ def test_targets_are_taken_where_providers_stand_beside_them(tmp_path: Path) -> 
     ]
 
 
+def test_a_grader_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "strict.yaml").write_text("id: openai:chat:m\nconfig: {temperature: 0}\n")
+    strict = {"id": "openai:chat:m", "config": {"temperature": 0}}
+    own = {"id": "openai:chat:n", "config": {"tools": "file://strict.yaml"}}  # the provider's to read
+    text = (
+        HEAD
+        + "defaultTest: {options: {provider: {text: 'file://strict.yaml', embedding: echo}}}\ntests:\n- vars: {q: 1}\n"
+        "  assert: [{type: assert-set, assert: [{type: llm-rubric, value: kind, provider: 'file://strict.yaml'}]},\n"
+        "    {type: llm-rubric, value: kind, provider: {id: 'openai:chat:n', config: {tools: 'file://strict.yaml'}}}]\n"
+    )
+    suite = suite_of(tmp_path, text)
+    assert not told(suite)
+    (case,) = suite.cases
+    assert case.options["provider"] == {"text": strict, "embedding": "echo"}
+    assert [one.provider for one in case.asserted if one.type == "llm-rubric"] == [strict, own]
+    (tmp_path / "strict.yaml").write_text("[{id: 'openai:chat:m'}]")  # "Multiple providers found"
+    assert any("file://strict.yaml must hold one provider" in line for line in told(suite_of(tmp_path, text)))
+
+
 def test_a_scenario_without_tests_is_an_error_and_runs_nothing(tmp_path: Path) -> None:
     text = (
         HEAD

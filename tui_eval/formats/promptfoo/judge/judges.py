@@ -12,6 +12,7 @@ from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, first_object, without_thoughts
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant, read
 from tui_eval.formats.promptfoo.judge.json_objects import objects_in, placed_objects
+from tui_eval.formats.promptfoo.promptfoo_words import GRADING_KINDS
 from tui_eval.guard import figures
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case
@@ -282,9 +283,6 @@ def named_grader(assertion: Assertion, case: Case) -> Any:
     return _of_kind(assertion, case, "text")
 
 
-_KINDS = frozenset(("text", "embedding", "classification", "moderation"))
-
-
 def embedding_provider(call: AssertionCall) -> Any:
     """The embedding model that the suite names; None: it names none for embeddings."""
     return _of_kind(call.assertion, call.evidence.case, "embedding")
@@ -297,7 +295,7 @@ def scoring_provider(call: AssertionCall, kind: str) -> Any:
 
 def _of_kind(assertion: Assertion, case: Case, kind: str) -> Any:
     for given in (assertion.provider, case.options.get("provider")):
-        if isinstance(given, dict) and "id" not in given and given.keys() & _KINDS:
+        if isinstance(given, dict) and "id" not in given and given.keys() & GRADING_KINDS:
             given = given.get(kind)
         if given is not None:
             return given

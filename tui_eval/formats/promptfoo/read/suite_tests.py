@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from tui_eval import extensions
-from tui_eval.formats.promptfoo.promptfoo_words import assertions_of
+from tui_eval.formats.promptfoo.promptfoo_words import GRADING_KINDS, assertions_of
 from tui_eval.formats.promptfoo.read import promptfoo_types
 from tui_eval.formats.promptfoo.read.suite_file import LineOf, Missing, SuiteReading, brief, dotted_key
 from tui_eval.guard.spelling import close_to
@@ -112,6 +112,9 @@ class TestReader:
                     self.path, self.line_of(*place), dotted_key(place), "is only a provider's setting here",
                     f"{name} counts as a key of the test, beside its options", level="note",
                 )  # fmt: skip
+        if test.options and "provider" in test.options:
+            grader = self._grader(test.options["provider"], (*at, "options", "provider"))
+            test.options = {**test.options, "provider": grader}
         for key, wrong in promptfoo_types.of_test(test.options or {}):
             self._error((*at, "options", *key), wrong)
         for key, wrong in promptfoo_types.switches(test.options or {}):
@@ -149,6 +152,18 @@ class TestReader:
             if str(error):
                 self._error(at, str(error), "paths are relative to the configuration's folder")
             return None
+
+    def _grader(self, value: Any, at: Path_) -> Any:
+        """The model that grades, or one for each kind of grading; where a file has it, that one."""
+        if isinstance(value, dict):
+            kinds = GRADING_KINDS.intersection(value) if "id" not in value else ()
+            return {**value, **{kind: self._grader(value[kind], (*at, kind)) for kind in sorted(kinds)}}
+        given = self._loaded(value, at)
+        if given is value or isinstance(given, dict):
+            return given
+        if given is not None:
+            self._error(at, f"{value} must hold one provider", "write its id and config there, not a list")
+        return value  # which nobody asks: no other model grades in its place
 
     def _mapping(self, value: Any, at: Path_) -> dict[str, Any] | None:
         value = self._loaded(value, at)
@@ -283,7 +298,7 @@ class TestReader:
             weight=self._number(entry.get("weight"), (*at, "weight")),
             metric=self._metric(entry.get("metric"), (*at, "metric")),
             transform=self._text(entry.get("transform"), (*at, "transform")),
-            provider=entry.get("provider"),
+            provider=self._grader(entry.get("provider"), (*at, "provider")),
             config=entry.get("config"),
             extra=extra or None,
             line=self.line_of(*at),
