@@ -237,6 +237,9 @@ def _settings(reading: Reading, root: dict[str, Any], case: Case) -> None:
             if value is not None and not isinstance(value, str):
                 message = f"is {kind(value)}: its text is sent; neuro-san's own client refuses it over http"
                 reading.note(("metadata", name), message, "put it in quotes")
+            elif value and (value[0].isspace() or max(value) > "\xff"):
+                what = "begins with a blank" if value[0].isspace() else "has letters that no header has"
+                reading.note(("metadata", name), f"{what}: neuro-san's own client refuses it over http")
     elif metadata is not None:
         reading.error(("metadata",), f"must be a dictionary, not {kind(metadata)}")
     limit = root.get("timeout_in_seconds")
