@@ -285,3 +285,10 @@ def test_bars_begin_with_the_first_turn_not_with_what_was_loaded_before_it() -> 
         Entry(turn=1, kind="tool_result", name="look", call_id="1", started_at=1_040.7),
     ]
     assert [(bar.start, bar.end) for bar in bars(attempt)] == [(500.0, 700.0)]
+
+
+def test_arguments_are_cut_by_the_screen_and_not_before() -> None:
+    query = "SELECT " + ", ".join(f"column_{n}" for n in range(14)) + " FROM orders"
+    called_with = Entry(1, "tool_call", name="execute_sql", arguments={"sql_query": query}, call_id="1")
+    (row,) = rows(Attempt("s::called", 1, "failed", transcript=[called_with]))
+    assert query in row.arguments and len(query) > 150

@@ -26,6 +26,9 @@ from tui_eval.tui.state.text.json_lines import LONG, dumped, parsed, short, valu
 from tui_eval.tui.state.text.lines import Line, Span, one_line, text_lines
 from tui_eval.tui.state.text.table_lines import result_lines
 
+BROADEST = 300
+"""Characters of arguments that a row may show: what a broad screen has room for."""
+
 
 class CallRow(NamedTuple):
     """One call as the table shows it. `verdict` names what an assertion says of it, `length` is its result's in
@@ -59,7 +62,9 @@ def rows(attempt: Attempt) -> list[CallRow]:
                 number,
                 call.entry.turn,
                 one_line(call.name, 60),
-                short(parsed(call.entry.arguments), 80) if call.entry.arguments not in (None, {}, "") else "",
+                short(parsed(call.entry.arguments), BROADEST)
+                if call.entry.arguments not in (None, {}, "")
+                else "",
                 duration(call.duration_ms),
                 size(length) if length else "",
                 one_line(call.error or ("" if result is not None else "no result"), 200),
