@@ -7,7 +7,7 @@ these (`Case.variant`, `Case.column_name`), so a case is called the same whateve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from tui_eval.guard.secrets import MASK
@@ -337,11 +337,17 @@ def names_by_values(cases: Sequence[Unnamed]) -> list[str]:
         by_suite.setdefault(case.suite, []).append(number)
     for numbers in by_suite.values():
         same: dict[str, list[int]] = {"": numbers}
+        later: dict[int, Iterator[str]] = {}
         depth = 0
         while same:
             after: dict[str, list[int]] = {}
             for number in (number for group in same.values() for number in group):
-                part = value_text(cases[number], depth)
+                if not depth:
+                    part = value_text(cases[number])
+                else:
+                    if number not in later:
+                        later[number] = later_texts(cases[number])
+                    part = next(later[number], "")
                 told[number] = f"{told[number]} · {part}" if told[number] and part else told[number] or part
                 after.setdefault(told[number], []).append(number)
             depth += 1
@@ -366,17 +372,24 @@ def names_by_values(cases: Sequence[Unnamed]) -> list[str]:
     return told
 
 
-def value_text(case: Unnamed, depth: int = 0) -> str:
-    """The text of the variable that a test without a name is called by first (or, `depth`, of a later one)."""
-    values = _values(case)
-    part = " ".join(str(values[depth]).split()) if depth < len(values) else ""
+def value_text(case: Unnamed) -> str:
+    """The text of the variable that a test without a name is called by first."""
+    return _shown(case.vars[first]) if (first := _first_named(case)) is not None else ""
+
+
+def later_texts(case: Unnamed) -> Iterator[str]:
+    """Those of its other variables, in their order."""
+    first = _first_named(case)
+    return (_shown(value) for name, value in case.vars.items() if name != first)
+
+
+def _first_named(case: Unnamed) -> str | None:
+    return case.named_by if case.named_by in case.vars else next(iter(case.vars), None)
+
+
+def _shown(value: Any) -> str:
+    part = " ".join(str(value).split())
     return part if len(part) <= _VALUE else f"{part[: _VALUE - 1]}…"
-
-
-def _values(case: Unnamed) -> list[Any]:
-    if case.named_by not in case.vars:
-        return list(case.vars.values())
-    return [case.vars[case.named_by], *(value for name, value in case.vars.items() if name != case.named_by)]
 
 
 def matrix_name(values: Mapping[str, Any], hide: Callable[[str], str] = str) -> str:

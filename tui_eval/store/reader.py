@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from tui_eval.case_names import called, is_unnamed, value_text, which_test, which_tests
+from tui_eval.case_names import called, is_unnamed, later_texts, value_text, which_test, which_tests
 from tui_eval.guard import figures, private
 from tui_eval.model import JUDGED, Attempt, Case, decoded
 from tui_eval.store.digests import is_damage
@@ -606,7 +606,7 @@ def _called(run: RunReader) -> dict[str, str]:
         # What one is called now may be the shortest name of yet another, and what it goes on with where its first
         # value is empty.
         told = {hash((case.suite, name)) for case, name in zip(cases, longer, strict=True)}
-        told |= {hash((case.suite, value_text(case, n))) for case in cases for n in range(1, len(case.vars))}
+        told |= {hash((case.suite, text)) for case in cases for text in later_texts(case)}
         more = told & names - clashing
         if not more:
             return {case.case_id: name for case, name in zip(cases, longer, strict=True)}

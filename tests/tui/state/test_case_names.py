@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tui_eval.case_names import (
     called,
     column_label,
     full_name,
+    names_by_values,
     short_prompts,
     short_providers,
     which_test,
@@ -221,6 +223,19 @@ def test_a_test_without_a_name_is_called_by_what_is_its_own_before_what_every_te
     cases = list(reading.load(tmp_path / "promptfooconfig.yaml", config, Trust()).cases)
     assert called(cases, which_tests(cases)) == ["Open on Sunday?", "Open on Monday?", "Open at all?"]
     assert [list(case.vars) for case in cases] == [["tone", "question"]] * 3  # as promptfoo has them
+
+
+def test_rows_of_a_wide_table_are_called_by_the_variable_that_tells_them_apart_in_time() -> None:
+    columns = {f"c{n}": "" for n in range(5000)}
+    rows = [
+        Case(
+            f"s.yaml::{n}", f"vars-{n}", "s.yaml", format="promptfoo", vars={"q": "x", **columns, "z": str(n)}
+        )
+        for n in range(60)
+    ]
+    before = time.thread_time()
+    assert names_by_values(rows) == [f"x · {n}" for n in range(60)]
+    assert time.thread_time() - before < 2
 
 
 def test_the_grid_has_the_columns_of_the_suite_in_whatever_order_they_were_run(tmp_path):
