@@ -76,6 +76,11 @@ _OF_PROVIDERS = {"promptfoo-http", "webhook", "websocket", "huggingface-classifi
 """Types that only a promptfoo suite makes, whose templates its environment is filled into when it is read."""
 
 
+def of_templates(spec: AgentSpec) -> bool:
+    """Whether a promptfoo suite made this agent, whose options, and files that they name, are templates."""
+    return spec.type in _OF_PROVIDERS or "promptfoo" in spec.options
+
+
 def create(spec: AgentSpec, services: Services) -> Agent:
     """The agent of an entry whose `${NAME}`s are filled in (`config.fill`).
 
@@ -83,7 +88,7 @@ def create(spec: AgentSpec, services: Services) -> Agent:
         ConfigError: an option is wrong; one line that names the key.
         NeedsTrust: it reads a file, or sends a secret to a place, that needs trust.
     """
-    if spec.type in _OF_PROVIDERS or "promptfoo" in spec.options:
+    if of_templates(spec):
         for what in untrusted(spec.options, spec.base, services.root):
             services.trust.require(what)
     return agent_class(spec.type)(spec, services)
@@ -108,6 +113,7 @@ __all__ = [
     "from_argument",
     "from_file",
     "names_variables",
+    "of_templates",
     "template_variables",
     "with_env",
 ]

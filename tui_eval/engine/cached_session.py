@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tui_eval.agents import template_variables
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.agent_files import names_network_file
@@ -118,7 +119,12 @@ class Answers:
             context.network
         ):  # a part of the agent, for this case
             spec = msgspec.structs.replace(spec, options={**spec.options, "network": context.network})
+        known = template_variables.get()
         marks, told = await in_thread(lambda: (self._marks.agent_now(spec), told_case()))
+        if (read := await in_thread(lambda: self._marks.read_now(spec, known))) is None:
+            return None
+        if read:
+            marks = marks | {"variables": read}
         if speaks_for_the_user(spec) and (judge := self._judge) is not None:
             marks = marks | {
                 f"user's {name}": mark

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tui_eval.agents import of_templates
 from tui_eval.agents.neuro_san.neuro_san_worker import several
 from tui_eval.agents.promptfoo.promptfoo_env import read_when_asked
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS
@@ -93,6 +94,8 @@ class Fingerprints:
         """The files that the settings of each suite name, and the texts that do."""
         self._named: dict[tuple[Path, bool], set[str]] = {}
         """The variables that templates in files name."""
+        self._read: dict[bytes, frozenset[str]] = {}
+        """The variables that templates of each agent name."""
         self._stood: dict[bytes, list[tuple[Path, int, int, int]]] = {}
         """How the files of an agent stood when `agent_now` read them."""
         # Held while a file is read: an agent's hash without one of its files would find answers of other code.
@@ -170,10 +173,39 @@ class Fingerprints:
         with self._lock:
             if self._stood.get(key) != stand:
                 self._agents.pop(key, None)
+                self._read.pop(key, None)
                 for path in files:
                     self._files.pop(path, None)
                 self._stood[key] = stand
             return self.with_databases(spec)
+
+    def reads(self, spec: AgentSpec) -> frozenset[str]:
+        """The variables that the templates of a promptfoo provider name when it is asked, also in files; with
+        `_UNNAMED` where nobody knows which."""
+        if not of_templates(spec):
+            return frozenset()
+        key = canonical(msgspec.to_builtins(spec, enc_hook=str))
+        with self._lock:
+            if key not in self._read:
+                texts = [spec.options, *(_text_of(path, self.root) for path in self.files_of_agent(spec))]
+                self._read[key] = frozenset(_variables(texts))
+            return self._read[key]
+
+    def read_now(self, spec: AgentSpec, known: Mapping[str, str]) -> str | None:
+        """A hash of the values of these, of secrets only that they are named; empty where there are none, None where
+        nobody knows which they are.
+
+        Raises:
+            NeedsTrust: one may not be read.
+        """
+        names = self.reads(spec)
+        if _UNNAMED in names:
+            return None
+        return (
+            digest([[name, _SECRET if _hidden(name) else known.get(name)] for name in sorted(names)])
+            if names
+            else ""
+        )
 
     def files_of_agent(self, spec: AgentSpec) -> list[Path]:
         """The files an agent is made of: those that its entry names, the code beside these, what lies in its folders,
@@ -201,10 +233,11 @@ class Fingerprints:
             return {}
         case = job.case
         body = encode_json(case)
-        if not _MAY_NAME.search(body):
+        names = set(self.reads(job.spec) if job.spec is not None else ())
+        if not names and not _MAY_NAME.search(body):
             return {}
         own = "env" in case.vars
-        names = set(_variables(case, own))
+        names |= set(_variables(case, own))
         if b"file:" in body or b"{%" in body:
             for path in question_files(case, job.base, self.root) | verdict_files(case, job.base, self.root):
                 with self._lock:
@@ -543,7 +576,15 @@ def named_variables(jobs: Iterable[Job], root: Path) -> set[str]:
         if shared not in seen:
             seen.add(shared)
             entry = encode_json(job.spec).decode() if job.spec is not None else ""
-            found |= {*_variables([job.settings, job.spec]), *variables_in(entry)} - own.keys()
+            bodies = (
+                [
+                    _text_of(path, root)
+                    for path in _named(job.spec.options, Path(job.spec.base or root), plain=False)
+                ]
+                if job.spec is not None and of_templates(job.spec)
+                else []
+            )
+            found |= {*_variables([job.settings, job.spec, bodies]), *variables_in(entry)} - own.keys()
         if (id(job.held), id(job.settings)) in seen:
             continue
         seen.add((id(job.held), id(job.settings)))

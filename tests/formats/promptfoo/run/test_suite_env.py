@@ -399,6 +399,36 @@ async def test_templates_of_a_provider_find_the_environment_when_it_is_asked(
         assert asked == [f"Bearer hello {'hello' if 'file' in body else 'a'}"]
 
 
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [("{% if env.WORD %}{{env['WORD']}}{% endif %}", "{q: a}"), ("plain", "file://body.json")],
+)
+async def test_kept_answers_are_of_the_environment_that_the_provider_s_templates_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str, body: str
+) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(f"{request.headers.get('X-Word')} {(await request.json())['q']}")
+        return web.json_response({"said": "hi"})
+
+    app = web.Application()
+    app.router.add_post("/", answer)
+    async with TestServer(app) as server:
+        config = f'{{method: POST, headers: {{X-Word: "{header}"}}, body: {body}}}'
+        (tmp_path / "body.json").write_text('{"q": "{{ env.WORD }}"}', "utf-8")
+        (tmp_path / "promptfooconfig.yaml").write_text(
+            f"prompts: [hi]\nproviders: [{{id: '{server.make_url('/')}', config: {config}}}]\n"
+            "tests: [{assert: [{type: contains, value: hi}]}]\n",
+            "utf-8",
+        )
+        for word in ("one", "one", "two"):
+            monkeypatch.setenv("WORD", word)
+            (row,) = (await ran(tmp_path, trust=True, cache=True)).attempts()
+            assert row.outcome == "passed"
+    assert [one.count("one") for one in asked] == [1, 0]  # what was answered to `one` is kept for it alone
+
+
 async def test_no_judge_is_asked_without_variables_of_an_env_file_that_may_not_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
