@@ -1107,7 +1107,9 @@ async def test_that_all_processors_are_in_use_is_said_once(monkeypatch: pytest.M
     monkeypatch.setattr(ray_driver, "_BUSY", 0.0)
     ray = FakeRay({})
     ray.free = 0.0
-    waits = messages.Waits("waiting for workers: all 2 processors are in use")
+    waits = messages.Waits(
+        "waiting for workers: all 2 processors are in use, by others or by workers that are being started"
+    )
     async with driven(ray, monkeypatch) as said:
         await until(lambda: waits in said, 20)
         ray.good.set()
