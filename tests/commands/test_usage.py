@@ -50,6 +50,7 @@ def test_n_is_refused_with_both_of_its_meanings(cli: Cli, project: Path, argumen
         (["run", "nowhere"], "nowhere"),
         (["run", ""], "is empty"),
         (["run", ".", "--config", "."], "is a folder: name the file"),
+        (["run", ".", "--config", "/dev/null"], "--config /dev/null: is no plain file"),
         (["run", ".", "--report", "classic", "--display", "json"], "give one"),
         (["run", ".", "--filter-sample-seed", "3"], "give --filter-sample N, too"),
         (["run", ".", "--filter-prompts", "zzz"], "there are: none"),

@@ -85,7 +85,8 @@ def find_root(
     if config_file is not None:
         file = Path(os.path.abspath(config_file))
         if not file.is_file():
-            wrong = "is a folder: name the file in it" if file.is_dir() else "no such file"
+            wrong = "is no plain file" if file.exists() else "no such file"
+            wrong = "is a folder: name the file in it" if file.is_dir() else wrong
             raise ConfigError(f"--config {config_file}: {wrong}")
         return file.parent, file
     start = common_folder(paths)
