@@ -371,7 +371,7 @@ def test_what_is_known_of_the_query_is_known_to_every_finding() -> None:
     assert str(diagnosis_of(difference).findings[0]).endswith("rows that differ")
 
 
-OWN_TESTS = {"opposite", 
+OWN_TESTS = {"opposite", "shares",
     "zone_named", "time_text", "lost_digits", "significant", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
     "rounded_down", "not_rounded", "not_cut",
 }  # fmt: skip
@@ -395,6 +395,7 @@ PHRASES = {
     "time_text": "the same times written otherwise …: text is compared as it is",
     "factor": "amount ×100",
     "complement": "100 minus the expected value …: the share of the rest",
+    "shares": "amounts where their shares of all are expected",
     "percent": "percent where a share is expected",
     "time_unit": "hours where days are expected",
     "multiplied": "×2 …: the same rows counted several times",
@@ -471,6 +472,7 @@ ODD: dict[str, dict[str, Any]] = {
     "time_cut": {"unit": "month"},
     "not_cut": {"unit": "day"},
     "unit": {"unit": "%"},
+    "shares": {"wanted": True},
     "granularity": {"unit": "month"},
     "no_limit": {"rows": 5},
     "one_value": {"value": "60.55", "sum": True},
@@ -1569,6 +1571,39 @@ def test_what_adds_up_by_chance_is_no_share_of_the_rest(
     expected: Sequence[float], actual: Sequence[float]
 ) -> None:
     assert "minus" not in " ".join(_said(expected, actual))
+
+
+@pytest.mark.parametrize(
+    ("shares", "amounts"),
+    [
+        ([0.25, 0.125, 0.625], [40.5, 20.25, 101.25]),
+        ([33.3, 16.7, 50.0], [41.0, 20.5, 61.5]),
+        ([66.7, 33.3], [26, 13]),
+        ([67, 22, 11], [61, 20, 10]),
+    ],
+)
+def test_amounts_for_shares_are_called_so_and_shares_for_amounts(
+    shares: Sequence[float], amounts: Sequence[float]
+) -> None:
+    count = f"in {len(shares)} of {len(shares)} rows that differ"
+    assert _said(shares, amounts)[0] == f"pct amounts where their shares of all are expected {count}"
+    assert _said(amounts, shares)[0] == f"pct shares of all where amounts are expected {count}"
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ([0.25, 0.125, 0.625], [25.0, 12.5, 62.5]),
+        ([25.0, 12.5, 62.5], [2500.0, 1250.0, 6250.0]),
+        ([60, 40], [3, 2]),
+        ([0.25, 0.125, 0.625], [40.5, 20.25, 99.0]),
+        ([0.5, 0.25], [40.5, 20.25]),
+    ],
+)
+def test_a_factor_or_a_part_of_the_rows_is_no_share_of_all(
+    expected: Sequence[float], actual: Sequence[float]
+) -> None:
+    assert "of all" not in " ".join(_said(expected, actual))
 
 
 def test_a_seventh_is_a_unit_of_time_only_where_the_name_says_so() -> None:

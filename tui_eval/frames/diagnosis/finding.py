@@ -323,6 +323,13 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "complement": lambda f: (
         f"{names_of(f.columns)} {f.parameters['whole']} minus the expected value {rows_of(f)}: the share of the rest"
     ),
+    "shares": _about(
+        lambda f: (
+            "amounts where their shares of all are expected"
+            if f.parameters["wanted"]
+            else "shares of all where amounts are expected"
+        )
+    ),
     "sign": _plain("with the other sign"),
     "opposite": _plain("the opposite"),
     "one_value": _about(

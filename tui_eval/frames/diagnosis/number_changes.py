@@ -85,6 +85,7 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
     both = pl.DataFrame(frame).filter(known)
     chance = _Chance(both.get_column("e"), both.get_column("a"))
     yield from list(_rounding(frame, both, chance.e_digits)) or _significant(frame, both)
+    yield from _shares(frame, both, chance)
     yield from _complement(frame, chance)
     yield from _factors(name, frame, both, chance)
     yield from _offset(frame, both, chance)
@@ -240,6 +241,30 @@ def _factor(
 def _timed(name: str, unit: int) -> bool:
     """Whether such a factor is one unit of time for another, by the column's name."""
     return bool(_OF_TIME.search(name)) or not (_TIME_UNITS[unit][1] or _NOT_OF_TIME.search(name))
+
+
+def _shares(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
+    """Amounts where their shares of all are expected, or shares where amounts are: told by all of them."""
+    e, a = both.get_column("e"), both.get_column("a")
+    if len(both) < len(frame["e"]) or min(e.n_unique(), a.n_unique()) < 2:
+        return
+    for shares, amounts, digits, wanted in ((e, a, chance.e_digits, True), (a, e, chance.a_digits, False)):
+        every, of = number(shares.sum()), number(amounts.sum())
+        half = 0.5 * 10.0**-digits
+        if min(number(shares.min()), number(amounts.min())) < 0 or of <= 0 or (digits < 1 and len(both) < 3):
+            continue
+        for whole in (1.0, 100.0):
+            noise = _SHARE_NOISE * whole
+            likely = abs(every - whole) <= min(half * len(both), 0.02 * whole) + noise
+            # cents, percent and the like are told by their factor
+            if not likely or any(abs(of - whole * one) <= 0.01 * whole * one for one in _NICE | {1.0}):
+                continue
+            if number((amounts / of * whole - shares).abs().max()) <= half + noise:
+                yield ValueChange("shares", pl.repeat(True, len(both), eager=True), {"wanted": wanted})
+                return
+
+
+_SHARE_NOISE = 1e-9
 
 
 def _complement(frame: dict[str, pl.Series], chance: _Chance) -> Iterator[ValueChange]:
