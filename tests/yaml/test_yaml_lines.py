@@ -54,6 +54,12 @@ def test_what_is_merged_stands_where_the_merge_does() -> None:
     assert [problem.key for problem in document.problems] == ["x"]
 
 
+def test_a_json_file_is_said_to_be_no_json() -> None:
+    for text in ('{"a": 1 "b": 2}', '{"a": [1,', '{"a": "\x00"}'):
+        assert load(text, "promptfooconfig.json").problems[0].message.startswith("not valid JSON: "), text
+        assert load(text, "suite.yaml").problems[0].message.startswith("not valid YAML: "), text
+
+
 def test_merge_keys_and_anchors():
     text = "base: &b {x: 1, y: 2}\nother: &c {y: 3, z: 4}\na:\n  <<: *b\n  x: 9\nl:\n  <<: [*b, *c]\n"
     document = value(text, core=True)

@@ -226,7 +226,11 @@ def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> 
         documents.append(YamlDocument(None, YamlLines(None), [_syntax_problem(error, path, text)]))
     except (yaml.YAMLError, UnicodeError) as error:
         documents.append(
-            YamlDocument(None, YamlLines(None), [Problem(path, _bad_line(text), "", _first_line(error))])
+            YamlDocument(
+                None,
+                YamlLines(None),
+                [Problem(path, _bad_line(text), "", f"{_invalid(path)}: {_first_line(error)}")],
+            )
         )
     if not several and len(documents) > 1:  # the second document broke: the file as a whole did
         return documents[1:]
@@ -519,9 +523,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _syntax_problem(error: yaml.MarkedYAMLError, path: str, text: str) -> Problem:
     mark = error.problem_mark or error.context_mark
+    invalid = _invalid(path)
     if mark is not None and _at(text, mark.line, mark.column) == "\t":
         return Problem(
-            path, mark.line + 1, "", "not valid YAML: a tab where spaces are wanted", "indent with spaces"
+            path, mark.line + 1, "", f"{invalid}: a tab where spaces are wanted", "indent with spaces"
         )
     what = " ".join(part for part in (error.problem, error.context) if part)
     begin = error.context_mark
@@ -529,7 +534,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, path: str, text: str) -> Proble
     if mark is not None and begin is not None and kind:
         if not _rest(text, mark.line, mark.column).strip():
             # The end of the file says nothing of what is open there: it is mended where it begins.
-            message = f"not valid YAML: {kind} begins here (column {begin.column + 1}) and never ends"
+            message = f"{invalid}: {kind} begins here (column {begin.column + 1}) and never ends"
             return Problem(path, begin.line + 1, "", message, "close it")
         if begin.line != mark.line:
             what += f" that begins on line {begin.line + 1}"
@@ -539,7 +544,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, path: str, text: str) -> Proble
         return Problem(path, line, "", what)
     if "nesting depth" in what:  # libyaml's own limit (0.2.6, a thousand levels), met before ours is counted
         return Problem(path, line, "", f"nested deeper than {DEEPEST} levels")
-    return Problem(path, line, "", f"not valid YAML: {_first_line(what)}{column}", "mend the syntax")
+    return Problem(path, line, "", f"{invalid}: {_first_line(what)}{column}", "mend the syntax")
 
 
 _OPEN = {
@@ -564,6 +569,10 @@ def _bad_line(text: str) -> int:
     return text.count("\n", 0, bad.start()) + 1 if bad else 0
 
 
+def _invalid(path: str) -> str:
+    """What a text is not. JSON is read as YAML, too; its people know it by its own name."""
+    return f"not valid {'JSON' if path.lower().endswith('.json') else 'YAML'}"
+
+
 def _first_line(error: object) -> str:
-    text = " ".join(str(error).split())
-    return f"not valid YAML: {text}" if isinstance(error, Exception) else text
+    return " ".join(str(error).split())
