@@ -81,6 +81,8 @@ def cause_of(expected: str, own: str) -> str:
         ),
         (STATES, STATES.replace("group", "where status <> 'returned' group"),
          "it has WHERE status <> 'returned' (without it, it gives the expected rows)"),
+        (STATES, STATES.replace("group", "where status is not null and status not in ('placed') group"),
+         "it has WHERE status IS NOT NULL AND status NOT IN ('placed') (without it, it gives the expected rows)"),
         (STATES + " having count(*) > 5", STATES, "it has no HAVING (with HAVING COUNT(*) > 5, it gives the expected rows)"),
         (
             "select status, count(*) as n from orders where amount > 5 group by 1 having count(*) > 3",

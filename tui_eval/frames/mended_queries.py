@@ -131,7 +131,20 @@ def _lacks(own: exp.Select, part: str) -> str:
 
 def _clauses(query: exp.Select, parts: Sequence[str], dialect: str) -> str:
     nodes = [query.args[part] for part in parts if query.args.get(part) is not None]
-    return " ".join(" ".join(node.sql(dialect, comments=False).split()) for node in nodes)
+    plain = [node.transform(lambda one: _as_people_negate(one, dialect)) for node in nodes]
+    return " ".join(" ".join(node.sql(dialect, comments=False).split()) for node in plain)
+
+
+def _as_people_negate(node: exp.Expr, dialect: str) -> exp.Expr:
+    """`x IS NOT NULL` and `x NOT IN (…)` as they are written, not sqlglot's `NOT x IS NULL`."""
+    within = node.this if isinstance(node, exp.Not) else None
+    if not isinstance(within, exp.Is | exp.In | exp.Between | exp.Like | exp.ILike):
+        return node
+    whole, value = (one.sql(dialect, comments=False) for one in (within, within.this))
+    if not whole.startswith(f"{value} "):
+        return node
+    rest = whole[len(value) + 1 :]
+    return exp.var(f"{value} {'IS NOT' + rest[2:] if isinstance(within, exp.Is) else f'NOT {rest}'}")
 
 
 def _cut(has: str, needs: str) -> tuple[str, str]:
