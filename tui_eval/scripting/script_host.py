@@ -442,7 +442,7 @@ def held(value: Any) -> Any:
         ScriptError: one is.
     """
     if not figures.all_finite(value):
-        raise ScriptError("gives NaN or an infinite number, which JSON cannot hold")
+        raise ScriptError("gives NaN or an infinite number, which JSON cannot hold", code="script-raised")
     return value
 
 
