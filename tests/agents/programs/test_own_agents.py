@@ -469,6 +469,8 @@ async def test_facts_within_another_wrapping_do_not_count_as_not_reported(tmp_pa
             '[{"text":"a"},{"text":"b","metadata":{"page":1}}]',
         ),
         ({"reply": {"a": 1, "usage": {}}, "usage": {"input_tokens": 1}}, '{"a":1,"usage":{}}'),
+        ([{"drug": "a", "usage": "daily"}], '[{"drug":"a","usage":"daily"}]'),  # a column of this name
+        ({"output": {"drug": "a", "usage": "daily"}}, '{"drug":"a","usage":"daily"}'),
         (json.dumps({"reply": "hi", "escalated": False}), '{"reply": "hi", "escalated": false}'),
     ):
         with JsonServer(Planned(body=given)) as server:
@@ -504,6 +506,10 @@ async def test_tool_calls_are_read_as_the_ai_sdk_writes_them() -> None:
     body = {"text": "hi", "toolCalls": [{"toolCallId": "1", "toolName": "look", "args": {"q": 1}}]}
     with JsonServer(Planned(body=body)) as server:
         events, _ = await talk(agent("http", url=server.url), "x")
+    assert [call.name for call in of(events, ToolCall)] == ["look"]
+    raw = "".join(f"data: {json.dumps(one)}\n\n" for one in ({"delta": "h"}, {**body, "delta": "i"})).encode()
+    with JsonServer(Planned(raw=raw, headers={"Content-Type": "text/event-stream"})) as server:
+        events, _ = await talk(agent("http", url=server.url, reply="json.delta"), "x")
     assert [call.name for call in of(events, ToolCall)] == ["look"]
 
 

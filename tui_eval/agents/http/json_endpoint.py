@@ -367,6 +367,8 @@ class HttpSession(RememberingSession):
         calls: dict[Any, Any] = {}
         for value in values:
             listed = _at(value, paths.tool_calls or "tool_calls")
+            if listed is None and paths.tool_calls is None:
+                listed = _at(value, "toolCalls")
             for call in listed if isinstance(listed, list) else [listed] if listed else []:
                 # By their ids: the last event may have all of them once more, and another what came of one.
                 known = call.get("id") if isinstance(call, dict) else None

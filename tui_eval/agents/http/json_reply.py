@@ -148,7 +148,7 @@ def _read(value: Any, turn: int, paths: Paths, rows: bool) -> tuple[list[Event],
 
 
 _reading = json.JSONDecoder()
-_PARTS = frozenset((*FACTS, "metadata", "tool_calls", "usage"))
+_PARTS = frozenset((*FACTS, "metadata", "tool_calls", "toolCalls", "usage"))
 _LINE_OF_OBJECT = re.compile(r"(?m)^\{")
 _LINE_ENDS = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _FENCE = re.compile(r"(?m)^ {0,3}(```|~~~)")
@@ -245,9 +245,27 @@ def _encoded_twice(text: str) -> bool:
 
 
 def _facts(value: Any) -> set[str]:
-    """The facts that an object says of an answer, which another one would be judged without."""
-    told = (FACTS, ("tool_calls", "usage"))
-    return {name for part in _parts(value) for names in told for name in names if part.get(name)}
+    """The facts that an object says of an answer, which another one would be judged without. By their values, too: a
+    column of rows may be called `usage`."""
+    return {
+        name
+        for part in _parts(value)
+        for name, kinds in _KINDS.items()
+        if (fact := part.get(name)) and isinstance(fact, kinds)
+    }
+
+
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "escalated": bool,
+    "escalation_priority": (str, int),
+    "tools_used": (list, str),
+    "tool_call_count": int,
+    "input_tokens": int,
+    "output_tokens": int,
+    "tool_calls": list,
+    "toolCalls": list,
+    "usage": dict,
+}
 
 
 def _parts(value: Any) -> list[dict[str, Any]]:
