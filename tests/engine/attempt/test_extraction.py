@@ -134,6 +134,8 @@ BLOCK = '```json\n[{"a": 1}]\n```\n'
         (BLOCK + 'That was last year: {"data": [{"a": 2}]}', [{"a": 2}], None),
         (BLOCK + 'No: {"data": [{"a": 2}]}, by\n```sql\nSELECT 2 AS a\n```', [{"a": 2}], None),
         (BLOCK + 'Last year it was [{"a": 2}].', [{"a": 1}], None),
+        (BLOCK + 'Of the service: {"error": null}', [{"a": 1}], None),
+        (BLOCK + 'As a chart: {"mark": "bar", "data": {"values": [1]}}', [{"a": 1}], None),
         (BLOCK + '{"data": null}', None, "the agent could not answer (data is null)"),
         (BLOCK + '{"error": "I made that up"}', None, "the agent reported an error: I made that up"),
         ('{"data": [{"a": 2}]} was last year.\n' + BLOCK, [{"a": 1}], None),

@@ -129,12 +129,21 @@ def _answered(reply: Reply) -> tuple[Any, str | None]:
             return None, str(doubled)
         except (ValueError, RecursionError):
             continue
-        if below and not (isinstance(value, dict) and ("data" in value or "error" in value)):
+        if below and not _corrects(value):
             continue  # braces among words, or rows that these speak of
         if value is None or isinstance(value, dict | list):
             return value, None
         alone.append(value)  # a number in a block of text
     return (alone[0], None) if alone else (None, "it is not JSON")
+
+
+def _corrects(value: Any) -> bool:
+    """Whether a value below a block is an answer as it is asked for, not a chart's data or an error that was none."""
+    if not isinstance(value, dict):
+        return False
+    if value.get("error"):
+        return True
+    return "data" in value and (value.keys() <= {"data", "error"} or _rows_in(value)[1] is None)
 
 
 def _candidates(text: str) -> Iterator[tuple[str, bool]]:
