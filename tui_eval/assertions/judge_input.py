@@ -234,16 +234,16 @@ class Judgement(msgspec.Struct):
     evidence: list[Evidence] | None = None
 
 
-_PASS = r"\bpass(?:e[sd]|ing)?\b"  # no "password", of which a judge may speak beside neither word
+_PASS = r"\bpass(?:e[sd]|ing)?\b"  # no "password", of which a judge may speak beside either word, or neither
 _FAIL = r"\bfail(?:s|ed|ing|ures?)?\b"
 _WORDS = r"(?:[^\S\n]+(?!(?:and|but|hence|or|so|then|therefore|thus|which)\b)\w+){0,8}"
 """Up to eight words of a line, none of which begins a part of its own."""
 _DENIED = (
     rf"(?:\bno|(?:\b(?:not|cannot|never|neither|none|unable[^\S\n]+to)|n['’]t){_WORDS})"  # does not quite pass
-    r"[^\S\n]+[\"'`*]{0,3}(?:pass|fail)"  # on that line: "It names no price\nFAIL" denies nothing
+    rf"[^\S\n]+[\"'`*]{{0,3}}(?:{_PASS}|{_FAIL})"  # on that line: "It names no price\nFAIL" denies nothing
     r"|\b(?:no|non|not)[-_](?:pass|fail)"
-    r"|\b(?:pass|fail)\w*[\"'`*]*\s*(?:"
-    r"(?:[-:=?.–—→❌]|is\b|was\b)[\s\"'`*>]*(?:false\b|(?:no|0)\s*(?:[\"'`*,;.}\n]|$)|[❌✗✘])"  # {"pass": false}
+    r"|\b(?:pass|fail)\w*[\"'`*]*\s*(?:"  # {"pass": false}, not pass: 0.95
+    r"(?:[-:=?.–—→❌]|is\b|was\b)[\s\"'`*>]*(?:false\b|(?:no|0(?:\.0+)?(?!\.?\d))\s*(?:[\"'`*,;.}\n]|$)|[❌✗✘])"
     r"|\?\s*(?:\w+[^\S\n]+){1,2}(?:not\b|\w+n['’]t\b))"  # Does it pass? It does not.
 )
 _STARTS = 1000

@@ -279,6 +279,11 @@ async def test_agents_without_sly_data_or_structure_are_errors() -> None:
         ("not_gist", "It does not fail.", None),
         ("gist", "It is not rude, so: pass", True),
         ("gist", '{"pass": true}', True),
+        ("gist", "It never names a passport number. PASS", True),  # no word of it denies
+        ("gist", "It names no passport, so it passes", True),
+        ("not_gist", "It does not mention the password: fail", True),
+        ("gist", "PASS: 0.95", True),
+        ("gist", "PASS: 0.0", None),
         ("gist", "Fail: no price, 0 of 3 named", False),
         ("not_gist", "bypass", None),
         ("gist", "", None),
