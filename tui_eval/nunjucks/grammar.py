@@ -196,6 +196,11 @@ def _grouped(written: Written) -> nodes.Expr:
 
 
 def _operation(sign: str, left: nodes.Expr, right: nodes.Expr) -> nodes.Expr:
+    if sign == "+" and isinstance(left, nodes.Filter) and left.name == "_added":
+        left.args.append(right)
+        return left
+    if sign == "+" and isinstance(left, nodes.Add):  # of a hundred, one in the other, Python compiles none
+        return _apply("_added", left.left, left.right, right)
     if sign in BINARY:
         return BINARY[sign](left, right, lineno=left.lineno)
     return _apply(f"_{sign}", left, right)

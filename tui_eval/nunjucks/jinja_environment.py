@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from functools import reduce
 from typing import Any
 
 from jinja2 import BaseLoader, ChainableUndefined, Environment, TemplateNotFound, nodes, pass_context
@@ -143,11 +144,19 @@ def _random(context: Any, value: Any) -> Any:
     return FILTERS["random"](value)  # with the context, so that jinja2 does not settle it for good
 
 
+def _add(left: Any, right: Any) -> Any:
+    added = operators.add(left, right)
+    if isinstance(added, str):
+        budget.get().spend(1, len(added))
+    return added
+
+
 OPERATORS: dict[str, Callable[..., Any]] = {
     "_set": _set,
     "_get": _get,
     "random": _random,
     "_true": js.truthy,
+    "_added": lambda *parts: reduce(_add, parts),
     "_each": lambda value, count: [value] * count,
     "_operand": _operand,
     "_items": _items,
@@ -277,12 +286,7 @@ class NunjucksEnvironment(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if operator != "+":
-            return operators.arithmetic(operator, left, right)
-        added = operators.add(left, right)
-        if isinstance(added, str):
-            budget.get().spend(1, len(added))
-        return added
+        return operators.arithmetic(operator, left, right) if operator != "+" else _add(left, right)
 
     def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
         return operators.arithmetic("-", 0, arg) if operator == "-" else js.number(arg)
