@@ -59,6 +59,16 @@ def test_as_nunjucks_renders_it(row: dict[str, Any]) -> None:
         ("{{ n == 5 < x }} {{ 3 > 2 > 1 }} {{ a == 'x' == false }}", "false false true"),
         ("{{ 'a' * 2 and t }} {{ 'y' if 'a' * 2 else 'n' }}", "NaN n"),
         ("{% for k, v in 'ab' %}{{ k }}={{ v }};{% endfor %}", "0=a;1=b;"),
+        (
+            "{{ missing in a }} {{ none in a }} {{ missing not in a }} {{ missing in 'undefined' }}",
+            "false false true true",
+        ),
+        ("{{ -n is odd }} {{ -4 is even }} {{ n is odd }}", "false true true"),
+        (
+            "{{ l > '' }} {{ a < {k: 1} }} {{ [] == 0 }} {{ [1] == true }} {{ ['5'] == n }}",
+            "true true true true true",
+        ),
+        ("{{ missing is callable }} {{ range is callable }}", "false true"),
         ("{{ n in l == false }}", None),
         ("{{{a}}}", None),
         ("{{ n is divisibleby 5 }}", None),
@@ -74,6 +84,12 @@ def test_expressions_are_worked_out_in_the_order_of_what_nunjucks_writes(
             render(template, given)
     else:
         assert render(template, given) == text
+
+
+def test_a_hundred_parts_are_joined_in_the_order_in_which_they_stand() -> None:
+    """They were nested more deeply than Python compiles."""
+    assert render("{{ 1 + 2 ~ " + " ~ ".join(["a"] * 300) + " + 1 }}", {"a": "x"}) == "3" + "x" * 300 + "1"
+    assert render("{{ (n + 1) + (n + 2) + a + n + 1 * 2 }}", {"a": "x", "n": 1}) == "5x12"
 
 
 PROMPTS = [

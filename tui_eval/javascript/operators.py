@@ -107,12 +107,18 @@ def loosely_equal(left: Any, right: Any) -> bool:
     if isinstance(left, scalars) and isinstance(right, scalars) and type(left) is not type(right):
         return number(left) == number(right)
     if isinstance(left, (list, dict)) != isinstance(right, (list, dict)):
-        return loosely_equal(text(left), text(right))
+        return loosely_equal(_primitive(left), _primitive(right))
     return strictly_equal(left, right)
+
+
+def _primitive(value: Any) -> Any:
+    """A list or an object as the text that it is compared by."""
+    return text(value) if isinstance(value, (list, tuple, Mapping)) else value
 
 
 def ordered(operator: str, left: Any, right: Any) -> bool:
     """JavaScript's `<`, `<=`, `>`, `>=`."""
+    left, right = _primitive(left), _primitive(right)
     if isinstance(left, str) and isinstance(right, str):
         first: Any = left.encode("utf-16-be", "surrogatepass")
         second: Any = right.encode("utf-16-be", "surrogatepass")
@@ -133,9 +139,9 @@ def ordered(operator: str, left: Any, right: Any) -> bool:
 def contains(item: Any, container: Any) -> bool:
     """nunjucks' `in`: membership of a list, part of a text, key of an object."""
     if isinstance(container, str):
-        return text(item) in container
+        return string(item) in container  # of what is missing, the word "undefined"
     if isinstance(container, (list, tuple)):
         return any(strictly_equal(item, other) for other in container)
     if isinstance(container, Mapping):
-        return text(item) in container
+        return string(item) in container
     raise ScriptValueError("cannot use `in` on a value that is neither text, list nor object")

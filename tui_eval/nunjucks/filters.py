@@ -40,7 +40,7 @@ def _is_number(value: Any) -> bool:
 
 
 TESTS: dict[str, Callable[..., Any]] = {
-    "callable": callable,
+    "callable": lambda v: callable(v) and not is_undefined(v),
     "defined": lambda v: not is_undefined(v),
     "undefined": is_undefined,
     "divisibleby": lambda v, by: number(by) != 0 and number(v) % number(by) == 0,
@@ -50,7 +50,7 @@ TESTS: dict[str, Callable[..., Any]] = {
     "sameas": strictly_equal,
     "ne": lambda a, b: not strictly_equal(a, b),
     "even": lambda v: number(v) % 2 == 0,
-    "odd": lambda v: number(v) % 2 == 1,
+    "odd": lambda v: operators.arithmetic("%", v, 2) == 1,  # of a negative number it is -1
     "falsy": lambda v: not truthy(v),
     "truthy": truthy,
     "ge": lambda a, b: number(a) >= number(b),
