@@ -324,7 +324,7 @@ def test_rows_of_a_table_with_one_description_are_tests_and_read_as_those_of_a_r
     }
     read.close()
     ours.close()
-    assert "unchanged: 32\n" in cli("compare", "last", "out.json").out
+    assert "unchanged: 32\n" in cli("compare", run.name, "out.json").out
 
 
 def test_a_promptfoo_file_elsewhere_or_with_odd_rows_opens_too(tmp_path: Path) -> None:
