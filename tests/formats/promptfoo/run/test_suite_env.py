@@ -492,6 +492,25 @@ async def test_an_env_file_that_may_be_read_runs_no_code_that_nobody_agreed_to(
     assert row.outcome == "passed" and (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    "name", ["HOME", "PYTHONPYCACHEPREFIX", "SHELLOPTS", "npm_config_userconfig", "_JAVA_OPTIONS"]
+)
+async def test_folders_and_options_that_bring_code_are_asked_for_where_a_named_env_file_has_them(
+    tmp_path: Path, name: str
+) -> None:
+    """Python runs `usercustomize.py` of another HOME; of a file that is named, variables win over the person's own."""
+    (tmp_path / "my.env").write_text(f"{name}=elsewhere\n", "utf-8")
+    (tmp_path / "a.py").write_text("def check(output, context): return True\n", "utf-8")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [hi]\nproviders: [echo]\ncommandLineOptions: {envPath: my.env}\n"
+        "tests: [{assert: [{type: python, value: 'file://a.py:check'}]}]\n",
+        "utf-8",
+    )
+    (row,) = (await ran(tmp_path, agreed=["read my.env", "run a.py"])).attempts()
+    assert row.outcome == "error"
+    assert row.message.startswith(f"needs trust: run code by {name} of my.env: {inline('elsewhere')}")
+
+
 async def test_other_variables_of_an_env_file_are_not_asked_for(tmp_path: Path) -> None:
     """Their values would stand in what is asked."""
     (tmp_path / ".env").write_text(

@@ -74,11 +74,15 @@ def _may_read(file: Path, reading: SuiteReading) -> bool:
 
 _RUNS_CODE = re.compile(
     r"LD_(?:PRELOAD|AUDIT|LIBRARY_PATH)|DYLD_(?:INSERT_LIBRARIES|(?:FALLBACK_)?(?:LIBRARY|FRAMEWORK)_PATH)"
-    r"|NODE_(?:OPTIONS|PATH)|PYTHON(?:PATH|HOME|STARTUP|USERBASE|BREAKPOINT|WARNINGS|PLATLIBDIR)"
-    r"|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|BUNDLE_GEMFILE|PERL5(?:OPT|LIB|DB)|GOFLAGS|JAVA_TOOL_OPTIONS|PATH|BASH_ENV"
-    r"|GIT_(?:SSH(?:_COMMAND)?|ASKPASS|EXTERNAL_DIFF|EXEC_PATH|PROXY_COMMAND|CONFIG_\w+)|GCONV_PATH|OPENSSL_CONF"
+    r"|NODE_(?:OPTIONS|PATH)|PYTHON(?:PATH|HOME|STARTUP|USERBASE|BREAKPOINT|WARNINGS|PLATLIBDIR|PYCACHEPREFIX)"
+    r"|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|BUNDLE_GEMFILE|PERL(?:5(?:OPT|LIB|DB)|LIB)|GOFLAGS|CLASSPATH"
+    r"|(?:JAVA_TOOL|JDK_JAVA|_JAVA)_OPTIONS|DOTNET_STARTUP_HOOKS|PATH|BASH_ENV|SHELLOPTS|PS4|HOME|XDG_CONFIG_HOME"
+    r"|GIT_(?:SSH(?:_COMMAND)?|ASKPASS|EXTERNAL_DIFF|EXEC_PATH|PROXY_COMMAND|CONFIG_\w+|PAGER|(?:SEQUENCE_)?EDITOR)"
+    r"|(?i:npm_config)_(?i:node_options|script_shell|userconfig|globalconfig|prefix)"
+    r"|GCONV_PATH|OPENSSL_(?:CONF|ENGINES|MODULES)"
 )
-"""Variables by which a program runs other code than the one that it is given."""
+"""Variables by which a program runs other code than the one that it is given. Below `HOME` Python, git and npm look
+for some."""
 
 
 def _allowed(found: dict[str, str], file: Path, reading: SuiteReading) -> dict[str, str]:
