@@ -104,6 +104,11 @@ def cause_of(expected: str, own: str) -> str:
             STATES.replace("group", "where status not in ('a long state', 'another long state') and order_id > 0 and amount > 9 group"),
             "it has WHERE … amount > 9 (with WHERE … amount > 20, it gives the expected rows)",
         ),
+        (
+            "select count(*) as n from orders o where amount > (select avg(amount) from orders u where u.status = o.status)",
+            "select count(*) as n from orders x",
+            "it has no WHERE (with WHERE amount > (SELECT AVG(amount) FROM orders AS u WHERE u…, it gives the expected rows)",
+        ),
         ("select sum(amount) as x from orders", "select sum(o.amount) as x from orders o join stg_payments using (order_id)", TWICE),
     ],
 )  # fmt: skip

@@ -110,7 +110,11 @@ def _in_its_names(clause: exp.Expr, own: exp.Select, expected: exp.Select) -> ex
             continue
         table = theirs.get(name)
         names = called.get(table.name.lower(), []) if isinstance(table, exp.Table) else [name]
-        known = names[0] if len(ours) > 1 and len(names) == 1 and names[0] in ours else None
+        known = names[0] if len(names) == 1 and names[0] in ours else None
+        if column.find_ancestor(exp.Select) is not None:  # by no name it would be a column of the inner query
+            known = next(iter(ours)) if len(ours) == 1 else known or name
+        elif len(ours) == 1:
+            known = None
         column.replace(exp.column(column.this.copy(), table=known))
     return made
 
