@@ -160,8 +160,23 @@ def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:
     if address is None or is_loopback(address) or is_own_host(spec.type, address):
         return
     for key, value in spec.options.items():
-        if secret_values({key: value}):
+        if secret_values({key: value}) or _holds_secret(value):
             trust.require(f"send a secret (agents.{spec.name}.{key}) to {destination(address)}")
+
+
+def _holds_secret(value: Any) -> bool:
+    """Whether one of the environment's secrets stands in it, under whatever name: a suite's `{{ env.TOKEN }}` is filled
+    in when it is read."""
+    held = [one for one in _of_environment(dict(os.environ)) if len(one) >= SHORTEST and not one.isalpha()]
+    waiting = [value] if held else []
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if any(secret in one for secret in held):
+                return True
+        elif isinstance(one, (dict, list)):
+            waiting += one.values() if isinstance(one, dict) else one
+    return False
 
 
 def _add_usual_key(

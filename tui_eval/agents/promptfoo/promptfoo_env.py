@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
@@ -9,6 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tui_eval.config.config_values import destination, is_loopback
+from tui_eval.config.project import AgentSpec
+from tui_eval.guard.secrets import secret_pair
 from tui_eval.guard.trust import Trust, from_root, variable
 
 _OF = {
@@ -119,6 +123,39 @@ def untrusted(options: Any, base: str, root: Path) -> Iterator[str]:
             yield variable(name)
         elif base and beside.is_file():  # whether it has this one nobody knows
             yield f"read {from_root(beside, root)}"
+
+
+def require_destination(spec: AgentSpec, sent: Any, url: str, trust: Trust) -> None:
+    """See that templates may be sent which read a secret of the environment only when they are filled in (`{% set k =
+    env.TOKEN %}`): that the variable may be read says nothing of the host that gets it.
+
+    Raises:
+        NeedsTrust: the host is not this machine, in a folder that is not trusted.
+    """
+    if spec.typed or is_loopback(url):
+        return
+    if any(_reads_secret(text, spec.base) for text in _texts(sent)):
+        trust.require(f"send a secret (agents.{spec.name}.config) to {destination(url)}")
+
+
+def _reads_secret(text: str, base: str) -> bool:
+    if "env" not in text or not ("{{" in text or "{%" in text):
+        return False
+    from tui_eval.nunjucks.suite_environment import reads_unnamed, variables_named
+
+    beside = bool(base) and (Path(base) / ".env").is_file()
+    return reads_unnamed(text) or any(
+        secret_pair(name, os.environ.get(name, "")) and (beside or name in os.environ)
+        for name in variables_named(text)
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
 
 
 def _named(options: Any) -> Iterator[str]:

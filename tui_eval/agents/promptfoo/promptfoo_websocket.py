@@ -15,6 +15,7 @@ from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.http_connections import FAILURES, Connector, place_of, unanswered
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
+from tui_eval.agents.promptfoo.promptfoo_env import require_destination
 from tui_eval.agents.promptfoo.promptfoo_request import filled
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, read_response
 from tui_eval.config.project import AgentSpec, ConfigError
@@ -45,6 +46,7 @@ class WebSocketAgent(Agent):
             raise ConfigError(
                 f"provider {spec.name}: config.messageTemplate is missing, for example '{{{{prompt}}}}'"
             )
+        require_destination(spec, [self.message, self.url], self.url, services.trust)
         limit = self.config.get("timeoutMs")
         self.seconds = limit / 1000 if isinstance(limit, int | float) and limit > 0 else SECONDS
         given = self.config.get("protocols") or []

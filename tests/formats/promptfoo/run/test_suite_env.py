@@ -429,6 +429,34 @@ async def test_kept_answers_are_of_the_environment_that_the_provider_s_templates
     assert [one.count("one") for one in asked] == [1, 0]  # what was answered to `one` is kept for it alone
 
 
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [
+        ("{{ env.MY_TOKEN }}", "{q: a}"),
+        ("{% set k = env.MY_TOKEN %}Bearer {{ k }}", "{q: a}"),
+        ("{{ [env][0].MY_TOKEN }}", "{q: a}"),
+        ("{{ env['MY_' + 'TOKEN'] }}", "{q: a}"),
+        ("plain", "file://body.json"),
+    ],
+)
+async def test_a_variable_that_may_be_read_is_sent_to_no_host_that_nobody_agreed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str, body: str
+) -> None:
+    """`read the environment variable MY_TOKEN` names no host."""
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    (tmp_path / "body.json").write_text('{"q": "{{ env.MY_TOKEN }}"}', "utf-8")
+    config = f'{{method: POST, headers: {{X-Trace: "{header}"}}, body: {body}, maxRetries: 0}}'
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"prompts: [hi]\nproviders: [{{id: 'http://192.0.2.2:9/', label: bot, config: {config}}}]\n"
+        "tests: [{assert: [{type: contains, value: hi}]}]\n",
+        "utf-8",
+    )
+    (row,) = (await ran(tmp_path, agreed=["read the environment variable MY_TOKEN"])).attempts()
+    assert row.outcome == "error" and row.message.startswith(
+        "needs trust: send a secret (agents.bot.config) to"
+    )
+
+
 async def test_no_judge_is_asked_without_variables_of_an_env_file_that_may_not_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
