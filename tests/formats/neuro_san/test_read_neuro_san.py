@@ -223,8 +223,8 @@ def test_notes():
     assert case.problems[0].message == "names http 2 times: it is asked once"
     (case,) = case_of(rest='metadata { user_id = 5, tenant = "a", none = null }').cases
     assert [(p.level, p.key) for p in case.problems] == [("note", "metadata.user_id")]
-    (case,) = case_of(rest='metadata { a = " x", b = "日本", c = "é", d = "" }').cases
-    assert [(p.level, p.key) for p in case.problems] == [("note", "metadata.a"), ("note", "metadata.b")]
+    (case,) = case_of(rest='metadata { a = " x", b = "日本", c = "é", d = "", e = "x\\ny" }').cases
+    assert [(p.level, p.key) for p in case.problems] == [("note", f"metadata.{name}") for name in "abe"]
 
 
 def test_a_time_before_the_beginning_is_over_under_reference_and_no_limit_else():

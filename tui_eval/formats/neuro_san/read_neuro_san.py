@@ -217,6 +217,15 @@ def target(part: str, keys: tuple[str, ...]) -> str:
     return ".".join([part, *(f'"{key}"' if "." in key or not key else key for key in keys)])
 
 
+def _refused(value: str) -> str:
+    """Why no header has this value; empty where one may."""
+    if value[0].isspace():
+        return "begins with a blank"
+    if "\n" in value or "\r" in value:
+        return "has several lines"
+    return "has letters that no header has" if max(value) > "\xff" else ""
+
+
 def _settings(reading: Reading, root: dict[str, Any], case: Case) -> None:
     if "success_ratio" in root:
         case.options["success_ratio"] = root["success_ratio"]
@@ -237,8 +246,7 @@ def _settings(reading: Reading, root: dict[str, Any], case: Case) -> None:
             if value is not None and not isinstance(value, str):
                 message = f"is {kind(value)}: its text is sent; neuro-san's own client refuses it over http"
                 reading.note(("metadata", name), message, "put it in quotes")
-            elif value and (value[0].isspace() or max(value) > "\xff"):
-                what = "begins with a blank" if value[0].isspace() else "has letters that no header has"
+            elif value and (what := _refused(value)):
                 reading.note(("metadata", name), f"{what}: neuro-san's own client refuses it over http")
     elif metadata is not None:
         reading.error(("metadata",), f"must be a dictionary, not {kind(metadata)}")
