@@ -544,6 +544,16 @@ def test_a_number_that_json_has_not_is_no_output(told: dict[str, Any]) -> None:
     assert caught.value.spent == UsageReport(Usage(), 0.5)
 
 
+@pytest.mark.parametrize(
+    "told", [{"cost": math.nan}, {"tokenUsage": {"total": math.inf}}, {"raw": [math.nan]}]
+)
+def test_of_python_no_number_at_all_may_be_one_that_json_has_not(told: dict[str, Any]) -> None:
+    """promptfoo reads what Python says as JSON: the row was an error there, and passed here."""
+    with pytest.raises(AgentError, match="NaN or an infinite number, which JSON cannot hold"):
+        read_response({"output": "x", **told}, 1, of_python=True)
+    assert read_response({"output": "x", **told}, 1)[1].text == "x"
+
+
 def test_what_a_provider_takes_for_an_error_is_spent() -> None:
     told = {"tokenUsage": {"prompt": 3, "completion": 4}, "cost": 0.5}
     with pytest.raises(AgentError) as caught:

@@ -246,7 +246,7 @@ class PythonSession(RememberingSession):
         if result is None:
             reply = said.reply(request.turn, agent.shown)
         elif agent.promptfoo:
-            events, reply = read_response(result.value, request.turn)
+            events, reply = read_response(result.value, request.turn, of_python=True)
         else:
             events, reply = self._read(result.value, request, pair=result.is_tuple)
         for event in events:

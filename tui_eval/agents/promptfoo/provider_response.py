@@ -16,8 +16,8 @@ from tui_eval.javascript.values import handed
 from tui_eval.model import Reply, Usage
 
 
-def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
-    """The reply of a mapping with `output` or `error`.
+def read_response(value: Any, turn: int, *, of_python: bool = False) -> tuple[list[Event], Reply]:
+    """The reply of a mapping with `output` or `error`. What Python gives comes as JSON, which has no NaN anywhere.
 
     Raises:
         AgentError: it has an error, or neither.
@@ -36,7 +36,7 @@ def read_response(value: Any, turn: int) -> tuple[list[Event], Reply]:
         )
         raise _spent(failed, value)
     output = value.get("output")
-    if not figures.all_finite([output, value.get("metadata")]):
+    if not figures.all_finite(value if of_python else [output, value.get("metadata")]):
         held = "NaN or an infinite number"
         what = f"the provider returned {held}, which JSON cannot hold"
         raise _spent(AgentError(what, code="unreadable", said=held), value)
