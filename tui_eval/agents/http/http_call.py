@@ -336,7 +336,7 @@ class HttpCall:
                     async with asyncio.timeout(ERROR_TIME):
                         text = (await self.read(ERROR_LIMIT)).decode("utf-8", "replace")
                 except (AgentError, TimeoutError):
-                    text = ""
+                    text = b"".join(self._received).decode("utf-8", "replace")  # what came of it says why
                 reason = str(self.status)
                 later = self.status in self.client.retry_status and not quota_spent(self.status, text)
                 if last or not later:
