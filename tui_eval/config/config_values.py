@@ -160,11 +160,11 @@ def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:
     if address is None or is_loopback(address) or is_own_host(spec.type, address):
         return
     for key, value in spec.options.items():
-        if secret_values({key: value}) or _holds_secret(value):
+        if secret_values({key: value}) or holds_secret(value):
             trust.require(f"send a secret (agents.{spec.name}.{key}) to {destination(address)}")
 
 
-def _holds_secret(value: Any) -> bool:
+def holds_secret(value: Any) -> bool:
     """Whether one of the environment's secrets stands in it, under whatever name: a suite's `{{ env.TOKEN }}` is filled
     in when it is read."""
     held = [one for one in _of_environment(dict(os.environ)) if len(one) >= SHORTEST and not one.isalpha()]

