@@ -147,7 +147,9 @@ def require_destinations_within(spec: AgentSpec, config: Mapping[str, Any], trus
     """
     for key, address in (("session", "url"), ("auth", "tokenUrl")):
         given = config.get(key)
-        url = given.get(address) if isinstance(given, dict) else None
+        if not isinstance(given, dict):
+            continue
+        url = given.get(address)
         if not isinstance(url, str) or spec.typed or is_loopback(url):
             continue
         if (
