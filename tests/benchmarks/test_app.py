@@ -280,27 +280,35 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _watched(folder: Path, one: Path) -> tuple[float, float, float]:
+    """CPU seconds of the engine of a run that the app watches, of the app meanwhile, and of a run of the same cases
+    without the app and without its start."""
+    whole = measure(tui_eval("run", "."), folder).cpu
+    start = measure(tui_eval("run", "."), one).cpu
+    with started(["."], folder) as screen:
+        screen.shown(b"1,000 cases")  # all have passed, and are folded
+        screen.settle(1.0)
+        engine = engine_of(screen.pid)
+        before, viewer = cpu_of(engine), cpu_of(screen.pid)
+        screen.send("a")
+        screen.settle(2.0)
+        return cpu_of(engine) - before, cpu_of(screen.pid) - viewer, whole - start
+
+
 def test_the_app_watching_a_run(tmp_path: Path, figures: Figures) -> None:
     with mock("openai") as url:
         config = openai(url) + "run: {concurrency: 32}\n"
         folder = project(tmp_path / "many", 1000, config)
-        whole = [measure(tui_eval("run", "."), folder).cpu for _ in range(3)]
         one = project(tmp_path / "one", 1, config)
-        start = [measure(tui_eval("run", "."), one).cpu for _ in range(3)]
-        with started(["."], folder) as screen:
-            screen.shown(b"1,000 cases")  # all have passed, and are folded
-            screen.settle(1.0)
-            engine = engine_of(screen.pid)
-            before, viewer = cpu_of(engine), cpu_of(screen.pid)
-            screen.send("a")
-            screen.settle(2.0)
-            watched, viewer = cpu_of(engine) - before, cpu_of(screen.pid) - viewer
-    headless = statistics.median(whole) - statistics.median(start)
+        # In turns, and several: one alone gave 0.9 and 1.4 of the same commit.
+        turns = [_watched(folder, one) for _ in range(5)]
+    ratios = sorted((watched / headless, watched, viewer) for watched, viewer, headless in turns)
+    ratio, watched, viewer = ratios[len(ratios) // 2]
     figures.add(
         SECTION,
         "1,000 cases with the app watching: CPU of the engine, beside headless without its start",
-        f"{watched / headless:.2f} × ({watched:.2f} s; the app {viewer:.2f} s)",
+        f"{ratio:.2f} × ({watched:.2f} s; the app {viewer:.2f} s)",
         "1.2 ×",
-        watched <= 1.2 * headless,
+        ratio <= 1.2,
     )
     figures.hold()
