@@ -164,6 +164,15 @@ def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:
             trust.require(f"send a secret (agents.{spec.name}.{key}) to {destination(address)}")
 
 
+def texts_in(value: Any) -> Iterator[str]:
+    """Each text of a nested value; its keys are none."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_in(item)
+
+
 def holds_secret(value: Any) -> bool:
     """Whether one of the environment's secrets stands in it, under whatever name: a suite's `{{ env.TOKEN }}` is filled
     in when it is read."""

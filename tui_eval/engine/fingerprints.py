@@ -19,7 +19,7 @@ from tui_eval.agents import of_templates
 from tui_eval.agents.neuro_san.neuro_san_worker import several
 from tui_eval.agents.promptfoo.promptfoo_env import read_when_asked
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS
-from tui_eval.config.config_values import variables_in, with_names
+from tui_eval.config.config_values import texts_in, variables_in, with_names
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
 from tui_eval.engine.agent_files import (
     IN_FOLDERS,
@@ -548,13 +548,13 @@ def sent_variables(case: Case) -> set[str]:
     if any(_prompt_code(case)):
         return set(case.vars)
     around = [format_of(case.format).sent_around(case), case.provider]
-    texts = [*(turn.text or "" for turn in case.turns), *(text for text in _texts(around) if "{{" in text)]
+    texts = [*(turn.text or "" for turn in case.turns), *(text for text in texts_in(around) if "{{" in text)]
     found: set[str] = set()
     while texts:
         text = texts.pop()
         named = {name for name in case.vars.keys() - found if re.search(rf"\b{re.escape(name)}\b", text)}
         found |= named
-        texts += [text for text in _texts([case.vars[name] for name in named]) if "{{" in text]
+        texts += [text for text in texts_in([case.vars[name] for name in named]) if "{{" in text]
     return found
 
 
@@ -607,7 +607,7 @@ _UNNAMED = ""
 
 def _variables(value: Any, own: bool = False) -> Iterator[str]:
     """Those that templates and JavaScript in a value name; `own`: `env` in templates is a variable of the case."""
-    for text in _texts(msgspec.json.decode(encode_json(value))):
+    for text in texts_in(msgspec.json.decode(encode_json(value))):
         if "env" in text and any(part in text for part in ("{{", "{%", *_OF_NODE)):
             from tui_eval.nunjucks.suite_environment import reads_unnamed, variables_named
 
@@ -622,14 +622,6 @@ def _text_of(path: Path, root: Path) -> str:
         if inside(root, path):
             return read_plain(path.resolve(), _SIZE_LIMIT).decode("utf-8", "replace")
     return ""
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts(one)
 
 
 def _prompt_code(case: Case) -> Iterator[Path | str]:
@@ -651,7 +643,7 @@ def _files_named(
         given = msgspec.json.decode(body)
         found.update(_named(given, base, plain=False))
         if said is not None:
-            said.update(text for text in _texts(given) if _PREFIX in text)
+            said.update(text for text in texts_in(given) if _PREFIX in text)
     if format_of(kind).templates and b"{%" in body:
         found |= _included(body.decode().replace("\\", ""), base, root, said)
     return found

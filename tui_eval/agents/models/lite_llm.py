@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from tui_eval.agents.entry_options import Options
 from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.promptfoo import promptfoo_outputs
-from tui_eval.config.config_values import destination, host_of
+from tui_eval.config.config_values import destination, host_of, texts_in
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, ToolCall, UsageReport
 from tui_eval.extensions import adding
@@ -50,18 +50,10 @@ def _wanted(model: str | None, base_url: str | None, parameters: Mapping[str, An
     where = f", which go to {destination(base_url)}" if base_url else ""
     others = {str(name): value for name, value in parameters.items() if name not in _OF_THE_ANSWER}
     if others:
-        hosts = dict.fromkeys(filter(None, map(host_of, _texts(others))))
+        hosts = dict.fromkeys(filter(None, map(host_of, texts_in(others))))
         named = ", ".join([*others, *hosts])
         where += f", with {named} {marked(json.dumps(others, default=str))}"
     return f"let LiteLLM read the environment's keys for {model}{where}"
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (Mapping, list)):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(item)
 
 
 class _LoopOfItsOwn:

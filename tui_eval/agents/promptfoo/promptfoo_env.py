@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tui_eval.config.config_values import destination, holds_secret, is_loopback
+from tui_eval.config.config_values import destination, holds_secret, is_loopback, texts_in
 from tui_eval.config.project import AgentSpec
 from tui_eval.guard.secrets import secret_pair, secret_values
 from tui_eval.guard.trust import Trust, from_root, variable
@@ -134,7 +134,7 @@ def require_destination(spec: AgentSpec, sent: Any, url: str, trust: Trust) -> N
     """
     if spec.typed or is_loopback(url):
         return
-    if any(_reads_secret(text, spec.base) for text in _texts(sent)):
+    if any(_reads_secret(text, spec.base) for text in texts_in(sent)):
         trust.require(f"send a secret (agents.{spec.name}.config) to {destination(url)}")
 
 
@@ -155,7 +155,7 @@ def require_destinations_within(spec: AgentSpec, config: Mapping[str, Any], trus
         if (
             secret_values(given)
             or holds_secret(given)
-            or any(_reads_secret(one, spec.base) for one in _texts(given))
+            or any(_reads_secret(one, spec.base) for one in texts_in(given))
         ):
             trust.require(f"send a secret (agents.{spec.name}.config.{key}) to {destination(url)}")
 
@@ -170,14 +170,6 @@ def _reads_secret(text: str, base: str) -> bool:
         secret_pair(name, os.environ.get(name, "")) and (beside or name in os.environ)
         for name in variables_named(text)
     )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (Mapping, list)):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(item)
 
 
 def _named(options: Any) -> Iterator[str]:
