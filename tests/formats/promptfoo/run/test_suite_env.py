@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,22 @@ from tui_eval.formats.promptfoo.promptfoo_format import PROMPTFOO
 from tui_eval.formats.reading import load_all, problems_of
 from tui_eval.guard.trust import Trust, inline
 from tui_eval.store.reader import RunReader
+
+
+@contextlib.asynccontextmanager
+async def endpoint(header: str) -> AsyncIterator[tuple[str, list[str]]]:
+    """The address of one that says hi, and what it was asked: this header, and `q` of the body."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(f"{request.headers.get(header)} {(await request.json())['q']}")
+        return web.json_response({"said": "hi"})
+
+    app = web.Application()
+    app.router.add_post("/", answer)
+    async with TestServer(app) as server:
+        yield str(server.make_url("/")), asked
+
 
 SUITE = """
 env:
@@ -376,16 +394,8 @@ async def test_templates_of_a_provider_find_the_environment_when_it_is_asked(
 ) -> None:
     """They found nothing, trusted or not: `Bearer ` was sent, and what came back was judged."""
     monkeypatch.setenv("WORD", "hello")
-    asked: list[str] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        asked.append(f"{request.headers.get('Authorization')} {(await request.json())['q']}")
-        return web.json_response({"said": "hi"})
-
-    app = web.Application()
-    app.router.add_post("/", answer)
-    async with TestServer(app) as server:
-        entry = f"{{id: '{server.make_url('/')}', config: {{method: POST, headers: {{Authorization: \"{headers}\"}},"
+    async with endpoint("Authorization") as (url, asked):
+        entry = f"{{id: '{url}', config: {{method: POST, headers: {{Authorization: \"{headers}\"}},"
         (tmp_path / "body.json").write_text('{"q": "{{ env.WORD }}"}', "utf-8")
         (tmp_path / "promptfooconfig.yaml").write_text(
             f"prompts: [hi]\nproviders:\n  - {entry} body: {body}}}}}\n"
@@ -406,19 +416,11 @@ async def test_templates_of_a_provider_find_the_environment_when_it_is_asked(
 async def test_kept_answers_are_of_the_environment_that_the_provider_s_templates_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str, body: str
 ) -> None:
-    asked: list[str] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        asked.append(f"{request.headers.get('X-Word')} {(await request.json())['q']}")
-        return web.json_response({"said": "hi"})
-
-    app = web.Application()
-    app.router.add_post("/", answer)
-    async with TestServer(app) as server:
+    async with endpoint("X-Word") as (url, asked):
         config = f'{{method: POST, headers: {{X-Word: "{header}"}}, body: {body}}}'
         (tmp_path / "body.json").write_text('{"q": "{{ env.WORD }}"}', "utf-8")
         (tmp_path / "promptfooconfig.yaml").write_text(
-            f"prompts: [hi]\nproviders: [{{id: '{server.make_url('/')}', config: {config}}}]\n"
+            f"prompts: [hi]\nproviders: [{{id: '{url}', config: {config}}}]\n"
             "tests: [{assert: [{type: contains, value: hi}]}]\n",
             "utf-8",
         )
