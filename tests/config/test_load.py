@@ -128,6 +128,8 @@ def test_rules_are_gitignore_patterns_and_the_first_match_wins(project: Project)
         ("agents: {a: {type: openai, api_key: [secret1234]}}", "agents.a.api_key: must be text"),
         ("agents: {a: {type: openai, headers: {A: [1]}}}", "agents.a.headers: 'A' must be text"),
         ("agents: {a: {type: openai, tools: [{type: shell}]}}", "a tool's type must be python, sql or canned"),
+        ("agents:\n  a:\n    type: openai\n    tools:\n      - {type: python, functon: 'a.py:b'}", "tui_eval.yaml:5: agents.a.tools.0.functon: not a key of a python tool; did you mean function?"),
+        ("agents: {a: {type: openai, tools: [{type: [a]}]}}", "a tool's type must be python, sql or canned, not a list"),
         ("agents: {a: {type: echo, rate: {request: 1}}}", "agents.a.rate.request: not a key of rate; did you mean requests?"),
         ("judge: nobody", "judge: no agent is called 'nobody'; there is: none"),
         ("agents: {suport: {type: echo}}\njudge: support", "judge: no agent is called 'support'; did you mean suport?"),

@@ -221,6 +221,9 @@ class _Reader:
         taken = self._take({**keys.AGENT, **options}, value, path, f"{article} {kind} agent")
         if "type" not in taken:
             return None
+        for index, tool in enumerate(taken.get("tools", ())):
+            known = dict.fromkeys(keys.TOOL_KEYS[tool["type"]], keys.anything)
+            self._take(known, tool, (*path, "tools", index), f"a {tool['type']} tool")
         refused = {problem.key for problem in self._config.problems[before:]}
         for key in keys.REQUIRED.get(taken["type"], ()):
             if key not in taken and ".".join(map(str, (*path, key))) not in refused:

@@ -103,13 +103,21 @@ def texts(value: Any) -> list[str]:
     return items
 
 
+TOOL_KEYS: dict[str, tuple[str, ...]] = {
+    "python": ("type", "function", "name", "description", "schema", "timeout"),
+    "sql": ("type", "database", "name", "description"),
+    "canned": ("type", "name", "description", "schema", "result", "error"),
+}
+"""What an entry of `tools:` may say, by its type."""
+
+
 def tools(value: Any) -> list[dict[str, Any]]:
-    """A list of mappings, each with a `type`."""
+    """A list of mappings, each with a `type`; what else they hold is looked at by `TOOL_KEYS`."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise Wrong(f"must be a list of mappings, not {_shown(value)}")
     for item in value:
-        if item.get("type") not in ("python", "sql", "canned"):
-            raise Wrong(f"a tool's type must be python, sql or canned, not {_shown(item.get('type'))}")
+        if item.get("type") not in (*TOOL_KEYS,):  # a tuple: what cannot be hashed is none of them
+            raise Wrong(f"a tool's type must be {_one_of(tuple(TOOL_KEYS))}, not {_shown(item.get('type'))}")
     return [{str(key): part for key, part in item.items()} for item in value]
 
 

@@ -18,7 +18,8 @@ def close_to(key: str, known: Iterable[str]) -> str | None:
 
     Counts edits as inserted, deleted, replaced or swapped neighbouring letters, ignoring case, and
     allows two of them (design.md, "All"), but only one where the shorter word has fewer than five
-    letters and none where the longer one has fewer than three: `note` is no slip for `name`.
+    letters and none where the longer one has fewer than three: `note` is no slip for `name`. The same words joined
+    otherwise (`is_valid_xml`, `isValidXml`) are a slip however many they are.
     A key that is known is not a slip.
     """
     from rapidfuzz.distance import OSA
@@ -30,12 +31,17 @@ def close_to(key: str, known: Iterable[str]) -> str | None:
             return None
         shorter, longer = sorted((len(key), len(name)))
         allowed = 2 if shorter >= 5 else 1 if longer >= 3 else 0
+        if allowed == 2 and lowered.translate(_JOINTS) == name.lower().translate(_JOINTS):
+            return name
         if longer - shorter > allowed:
             continue
         distance = OSA.distance(lowered, name.lower(), score_cutoff=allowed)
         if distance <= allowed and (best is None or (distance, name) < best):
             best = (distance, name)
     return best[1] if best else None
+
+
+_JOINTS = dict.fromkeys(map(ord, "-_ "))
 
 
 def some_of(names: Sequence[str], most: int, total: int | None = None) -> str:

@@ -119,7 +119,18 @@ async def test_scripts_without_spaces_stream_too(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("rules: 3", "agent.yaml:1: rules: must be a list"),
-        ("rules:\n  - match: x\n    sya: y", "agent.yaml:3: rules.0.sya: is not known here"),
+        (
+            "rules:\n  - match: x\n    sya: y",
+            "agent.yaml:3: rules.0.sya: is not known here; did you mean say?",
+        ),
+        (
+            "rules:\n  - {match: x, say: y, colour: z}",
+            "rules.0.colour: is not known here; known: attempts, cost",
+        ),
+        (
+            "default:\n  steps:\n    - {sya: x}",
+            "agent.yaml:3: default.steps.0.sya: is not known here; did you mean say?",
+        ),
         ("rules:\n  - match: '/(/'\n    say: y", "agent.yaml:2: rules.0.match: is not a regular expression"),
         ("default:\n  steps:\n    - {shout: x}", "agent.yaml:3: default.steps.0: must have one of say"),
         (

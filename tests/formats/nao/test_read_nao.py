@@ -94,6 +94,18 @@ def test_comparison_settings_of_a_case():
         ("prompt: x\ncomparison:\n  ordered: 1\n", 3, "true or false", "error"),
         ("prompt: x\ncomparison:\n  tolerance: 1\n", 3, "known keys", "error"),
         ("prompt: x\nassertions:\n  - type: tool_call\n", 3, "non-empty 'tool'", "error"),
+        (
+            "prompt: x\nassertions:\n  - {type: tool_call, tol: a}\n",
+            3,
+            "did you mean 'tool' by 'tol'?",
+            "error",
+        ),
+        (
+            "prompt: x\nassertions:\n  - {tpye: tool_call, tool: a}\n",
+            3,
+            "did you mean 'type' by 'tpye'?",
+            "error",
+        ),
         ("", 0, "must be a mapping", "error"),
         ("- a\n", 1, "must be a mapping", "error"),
         ("prompt: x: y\n", 1, "not valid YAML", "error"),

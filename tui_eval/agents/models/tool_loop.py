@@ -18,17 +18,12 @@ import msgspec
 from tui_eval.agents.base import Services, SessionContext
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.loose_json import one_line, text_of
+from tui_eval.config.config_schema import TOOL_KEYS
 from tui_eval.guard.once import Once
 from tui_eval.guard.trust import from_root
 
 if TYPE_CHECKING:
     from tui_eval.scripting.python.python_host import Lease, PythonHost
-
-TOOL_KEYS = {
-    "python": {"type", "function", "name", "description", "schema", "timeout"},
-    "canned": {"type", "name", "description", "schema", "result", "error"},
-    "sql": {"type", "database", "name", "description"},
-}
 
 
 class ToolOutcome(msgspec.Struct):
@@ -161,10 +156,8 @@ class Toolbox:
         known = TOOL_KEYS.get(entry.get("type", ""))
         if known is None:
             raise self.options.error(f"{key}.type", "must be python, canned or sql")
-        if unknown := sorted(set(entry) - known):
-            raise self.options.error(
-                f"{key}.{unknown[0]}", f"is not known; known: {', '.join(sorted(known))}"
-            )
+        if unknown := sorted(set(entry).difference(known)):
+            raise self.options.error(f"{key}.{unknown[0]}", f"is not known; known: {', '.join(known)}")
         return entry
 
     async def _canned(self, entry: dict[str, Any], key: str) -> Tool:

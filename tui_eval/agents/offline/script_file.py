@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.config.project import ConfigError
+from tui_eval.guard.spelling import close_to
 from tui_eval.yaml.yaml_lines import YamlLines
 from tui_eval.yaml.yaml_lines import load as load_yaml
 
@@ -269,6 +270,10 @@ class _Reader:
         # A call may have an error of its own, so the first of these names decides.
         kind = next((name for name in STEPS if name in value), None)
         if kind is None:
+            slips = ((key, close_to(str(key), STEPS)) for key in value)
+            key, meant = next((slip for slip in slips if slip[1]), ("", None))
+            if meant:
+                raise self.wrong((*at, key), f"is not known here; did you mean {meant}?")
             raise self.wrong(at, f"must have one of {', '.join(STEPS)}")
         self.known(value, _STEP_KEYS[kind] | {kind, "after"}, at)
         step = ScriptStep(kind, value[kind], self.number(value, "after", at, 0.0))
@@ -317,4 +322,6 @@ class _Reader:
     def known(self, value: dict[str, Any], known: frozenset[str], at: tuple[Any, ...]) -> None:
         for key in value:
             if key not in known:
-                raise self.wrong((*at, key), f"is not known here; known: {', '.join(sorted(known))}")
+                meant = close_to(str(key), known)
+                cure = f"did you mean {meant}?" if meant else f"known: {', '.join(sorted(known))}"
+                raise self.wrong((*at, key), f"is not known here; {cure}")

@@ -177,13 +177,17 @@ def _assertions(reading: Reading, items: Any) -> list[Assertion] | None:
 def _tool_call_problem(item: Any, number: int) -> tuple[str, str]:
     if not isinstance(item, dict):
         return f"assertions[{number}] must be a mapping", ""
+    unknown = sorted((key for key in item if key not in TOOL_CALL_KEYS), key=str)
+    slips = {close_to(str(key), TOOL_CALL_KEYS): key for key in reversed(unknown)}
     if item.get("type") is None:
-        return f"assertions[{number}] is missing 'type'", "add type: tool_call"
+        cure = f"did you mean 'type' by {slips['type']!r}?" if "type" in slips else "add type: tool_call"
+        return f"assertions[{number}] is missing 'type'", cure
     if item["type"] != "tool_call":
         return f"assertions[{number}] has unknown type {item['type']!r}; supported: tool_call", ""
     tool, args = item.get("tool"), item.get("args")
     if not isinstance(tool, str) or not tool.strip():
-        return "tool_call assertion requires a non-empty 'tool' string", ""
+        cure = f"did you mean 'tool' by {slips['tool']!r}?" if "tool" in slips else "name the tool"
+        return "tool_call assertion requires a non-empty 'tool' string", cure
     if args is not None and not isinstance(args, dict):
         return "tool_call assertion 'args' must be a mapping when provided", ""
     if args == {}:
@@ -191,7 +195,6 @@ def _tool_call_problem(item: Any, number: int) -> tuple[str, str]:
     count = item.get("min_count", 1)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         return "tool_call assertion 'min_count' must be an integer >= 1", ""
-    unknown = sorted((key for key in item if key not in TOOL_CALL_KEYS), key=str)
     if unknown:
         slip = close_to(str(unknown[0]), TOOL_CALL_KEYS)
         return f"unknown tool_call assertion fields: {unknown}", f"did you mean {slip!r}?" if slip else ""

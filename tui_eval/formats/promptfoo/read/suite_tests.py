@@ -77,10 +77,10 @@ class TestReader:
             and not unread
             and not any(data.get(k) is not None for k in promptfoo_types.REQUIRED_SOME)
         ):
-            slip = next((close_to(str(k), promptfoo_types.REQUIRED_SOME) for k in data), None)
-            cure = (
-                f"did you mean {slip}?" if slip else f"give one of {', '.join(promptfoo_types.REQUIRED_SOME)}"
-            )
+            slips = ((k, close_to(str(k), promptfoo_types.REQUIRED_SOME)) for k in data)
+            given, slip = next((one for one in slips if one[1]), ("", None))
+            wanted = ", ".join(promptfoo_types.REQUIRED_SOME)
+            cure = f"did you mean {slip} by {brief(given)}?" if slip else f"give one of {wanted}"
             self.reading.problem(self.path, line, key, "a test without anything to test", cure)
             return None
         test = PromptfooTest(self.path, line, row=row, problems=unread)
@@ -279,7 +279,11 @@ class TestReader:
             return None
         kind = entry.get("type")
         if not isinstance(kind, str) or not kind:
-            self._error(at, "an assertion without a type", "keep type and value under the same dash")
+            slip = next((key for key in entry if close_to(str(key), ("type",))), None)
+            cure = (
+                f"did you mean type by {brief(slip)}?" if slip else "keep type and value under the same dash"
+            )
+            self._error(at, "an assertion without a type", cure)
             return None
         self.reading.check_keys(entry, promptfoo_types.ASSERTION_KEYS, self.path, self.line_of, at)
         self._check_type(kind, (*at, "type"))
