@@ -18,7 +18,7 @@ from tests.servers import AnthropicServer, OpenAIServer, Planned
 from tests.support.agents import agent, context, kinds, of, services, talk
 from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.http import http_call
-from tui_eval.agents.models.openai_stream import Completion
+from tui_eval.agents.models.openai_stream import Completion, usage_of
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import (
     Exchanged,
@@ -474,6 +474,27 @@ async def test_a_call_in_the_way_before_tools_is_a_call(server: OpenAIServer, st
     events, _ = await talk(it, "x")
     assert [(call.name, call.arguments) for call in of(events, ToolCall)] == [("search", {"q": 1})]
     await it.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "output"),
+    [
+        ({"total_tokens": 420, "completion_tokens_details": {"reasoning_tokens": 300}}, 320),  # xAI
+        ({"total_tokens": 420}, 320),  # Gemini's compatible end
+        ({"total_tokens": 120, "completion_tokens_details": {"reasoning_tokens": 15}}, 20),  # OpenAI
+        (
+            {"total_tokens": 125, "completion_tokens_details": {"reasoning_tokens": 15}},
+            20,
+        ),  # of something else
+        ({"total_tokens": 90}, 20),
+        ({"total_tokens": "420"}, 20),
+        ({"total_tokens": 2**70}, 20),
+    ],
+)
+def test_thoughts_that_are_counted_beside_the_output_are_output(more: dict[str, Any], output: int) -> None:
+    """`max_output_tokens` passed for what cost many times as much."""
+    usage = usage_of({"prompt_tokens": 100, "completion_tokens": 20, **more})
+    assert usage is not None and (usage.input_tokens, usage.output_tokens) == (100, output)
 
 
 async def test_a_step_that_does_not_say_its_tokens_is_noted(server: OpenAIServer) -> None:
