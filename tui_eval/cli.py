@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import sys
@@ -81,6 +82,11 @@ class _Command(click.Command):
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         return _said(super().get_help_option(ctx))
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Its sentence up to the first sign, whole: what stands behind it the command's own help says."""
+        told = " ".join((self.help or "").split())
+        return re.split(r"[;:]| \(", told, maxsplit=1)[0].removesuffix(".") + "."
 
 
 class _AppByDefault(click.Group):
@@ -353,8 +359,8 @@ def export_command(run: str, outputs: tuple[Path, ...]) -> int:
 )
 @click.option("--json", "as_json", is_flag=True)
 def compare_command(before: str, after: str | None, agents: tuple[str, ...], as_json: bool) -> int:
-    """Two runs against each other (the second: last), or two agents of one: what regressed, is fixed,
-    flaky, new, gone; 1 on a regression."""
+    """Two runs against each other, or two agents of one: what regressed, is fixed, flaky, new, gone. The second
+    run is the last one where none is named. Exit code 1 on a regression."""
     from tui_eval.commands.compare_runs import compare_runs
 
     if agents and (len(agents) != 2 or after is not None):
@@ -366,7 +372,7 @@ def compare_command(before: str, after: str | None, agents: tuple[str, ...], as_
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=completion.runs)
 @output_option
 def merge_command(runs: tuple[str, ...], outputs: tuple[Path, ...]) -> int:
-    """The runs of shards (folders, ids, results files, or folders of them) as one new run."""
+    """The runs of shards as one new run: folders, ids, results files, or folders of them."""
     from tui_eval.commands.merge import merge
 
     return merge(runs, outputs)
@@ -450,7 +456,7 @@ def help_command(topic: str | None) -> int:
 @cli.command(name="completion")
 @click.argument("shell", required=False, type=click.Choice(completion.SHELLS))
 def completion_command(shell: str | None) -> int:
-    """Print what teaches your shell to complete commands, options, runs and agents."""
+    """What makes your shell complete commands, options and names."""
     from tui_eval.commands.output import say
 
     say(completion.script(shell, cli))

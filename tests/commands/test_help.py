@@ -97,6 +97,11 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def test_the_list_of_commands_cuts_no_sentence(cli: Cli) -> None:
+    told = cli("--help").out
+    assert " anew, calling no agent.\n" in told and "..." not in told.partition("Commands:")[2]
+
+
 def test_every_option_of_every_command_is_in_the_command_line_page() -> None:
     page = text("command-line")
     for name, command in group.commands.items():

@@ -309,10 +309,11 @@ def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int
     keep the names with the run and print the groups. Without a judge they are printed as they are.
 
     Raises:
-        CommandError: no such run, nothing that failed.
+        CommandError: no such run, or nothing that failed (which is nothing to do, and no wrong usage).
     """
     from tui_eval.engine.after.failure_naming import (  # late: no other command names
         NoJudge,
+        NothingFailed,
         name_failures,
         plan_naming,
     )
@@ -329,9 +330,11 @@ def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int
             found = reader.assessment()
         if not found.modes:
             raise CommandError(
-                f"run {reader.folder.name}: nothing failed, so there is nothing to group"
+                f"run {reader.folder.name}: nothing failed, so there is nothing to group", EXIT_NOTHING
             ) from None
         warn(f"not named by anybody: {error}")
+    except NothingFailed as error:
+        raise CommandError(str(error), EXIT_NOTHING) from None
     except (StoreError, NothingToRun, ConfigError) as error:
         raise CommandError(str(error)) from None
     if as_json:

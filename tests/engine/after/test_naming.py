@@ -127,6 +127,23 @@ async def test_the_command_line(project, cli: Cli, monkeypatch) -> None:  # noqa
     assert json.loads(done.out)["modes"][0]["name"] == NAMED
 
 
+@pytest.mark.parametrize("judge", [True, False])
+async def test_where_nothing_failed_there_is_nothing_to_group(
+    project,
+    cli: Cli,  # noqa: F811
+    monkeypatch,
+    judge: bool,
+) -> None:
+    root, folder = await run_of(project, say="ok")
+    config = root / "tui_eval.yaml"
+    config.write_text(
+        "\n".join(line for line in config.read_text().splitlines() if judge or "judge" not in line)
+    )
+    monkeypatch.chdir(root)
+    done = await asyncio.to_thread(cli, "assess", folder.name)
+    assert done.code == 5 and "nothing failed, so there is nothing to" in done.err
+
+
 async def test_without_a_judge_the_groups_are_printed_as_they_are(project, cli: Cli, monkeypatch) -> None:  # noqa: F811
     root, folder = await run_of(project)
     config = root / "tui_eval.yaml"

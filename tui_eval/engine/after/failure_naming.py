@@ -35,6 +35,10 @@ class NoJudge(NothingToRun):
     """Nobody is configured who could name anything; the groups are there all the same."""
 
 
+class NothingFailed(NothingToRun):
+    """All passed: there is nothing to group."""
+
+
 class NamingPlan(msgspec.Struct):
     """What naming comes to: the judge, how many questions, about how many USD (None: unknown)."""
 
@@ -50,7 +54,7 @@ async def plan_naming(
     """What would be asked, asking nothing. `agreed`: what the person agreed to for this time.
 
     Raises:
-        NothingToRun: no judge is configured (`NoJudge`), nothing failed, or the run still goes on.
+        NothingToRun: no judge is configured (`NoJudge`), nothing failed (`NothingFailed`), or the run still goes on.
         ConfigError, StoreError: one clear line each.
     """
     async with _opened(folder, judge, trust, agreed) as (reader, environment, spec, _):
@@ -61,7 +65,7 @@ async def plan_naming(
 
         sizes = await asyncio.to_thread(letters)
         if not sizes:
-            raise NothingToRun(f"run {folder.name}: nothing failed, so there is nothing to name")
+            raise NothingFailed(f"run {folder.name}: nothing failed, so there is nothing to name")
         usage = Usage(sum(sizes) // _LETTERS, len(sizes) * _ANSWER_TOKENS)
         free = spec.type in FREE
         model = model_of(spec, environment.trust)
