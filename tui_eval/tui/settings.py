@@ -50,6 +50,8 @@ class Settings:
     """What was read; `problems` are one line each, with the line of the file."""
 
     theme: str = ""
+    theme_line: int = 0
+    """Where that is said: whether there is such a theme is seen later."""
     notify: str = ""
     """A shell command for the end of a run while the app is not looked at."""
     mouse: bool = False
@@ -62,7 +64,8 @@ class Settings:
     def renew(self) -> None:
         """Read the file again; what it says now holds for all who have these settings."""
         fresh = read_settings()
-        self.theme, self.notify, self.filters = fresh.theme, fresh.notify, fresh.filters
+        self.theme, self.theme_line = fresh.theme, fresh.theme_line
+        self.notify, self.filters = fresh.notify, fresh.filters
         self.keymap, self.mouse, self.problems = fresh.keymap, fresh.mouse, fresh.problems
 
 
@@ -104,12 +107,15 @@ def _take(settings: Settings, values: dict[Any, Any], lines: YamlLines, name: st
 
     for key in values:
         if key not in KNOWN:
-            wrong(f"unknown; there are {', '.join(KNOWN)}", str(key))
+            slip = close_to(str(key), KNOWN)
+            cure = f"did you mean {slip}?" if slip else f"there are {', '.join(KNOWN)}"
+            wrong(f"unknown; {cure}", str(key))
     for key in ("theme", "notify"):
         if isinstance(values.get(key), str):
             setattr(settings, key, values[key])
         elif values.get(key) is not None:
             wrong("must be text", key)
+    settings.theme_line = lines.at("theme") if settings.theme else 0
     mouse = values.get("mouse")
     if isinstance(mouse, bool):
         settings.mouse = mouse

@@ -80,12 +80,12 @@ def test_a_theme_that_nobody_chose_here_is_not_remembered(
 
 def test_a_theme_that_is_not_there_is_ours_and_said(tmp_path: Path) -> None:
     alone = Alone(tmp_path)
-    alone.core.settings.theme = "neon"
+    alone.core.settings.theme, alone.core.settings.theme_line = "neon", 7
     look = appearance(alone)
     look.begin()
     look.report()
     assert alone.window.theme == "tui-eval"
-    assert alone.said == "settings.yaml: theme: there is no neon; there are nord, tui-eval, tui-eval-light"
+    assert alone.said == "settings.yaml:7: theme: there is no neon; there are nord, tui-eval, tui-eval-light"
 
 
 def test_a_theme_that_the_environment_named_before_ours_were_known_is_styled_anew(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ async def test_a_theme_that_there_is_not_is_said_until_it_is_mended(tmp_path, mo
     file = tmp_path / "tui-eval" / "settings.yaml"
     file.write_text("theme: nrod\n")
     async with running_app(project(tmp_path)) as (app, _):
-        said = ["settings.yaml: theme: there is no nrod; did you mean nord?"]
+        said = ["settings.yaml:1: theme: there is no nrod; did you mean nord?"]
         settings = app.services.settings
         assert settings.problems == said
         file.write_text("theme: nrod\nmouse: false\n")

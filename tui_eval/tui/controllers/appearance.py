@@ -116,7 +116,8 @@ class Appearance:
         if wanted in there:
             return ""
         slip = close_to(wanted, there)
-        where = f"{settings_file().name}: " if wanted == self._core.settings.theme else ""
+        own = self._core.settings
+        where = f"{settings_file().name}:{own.theme_line}: " if wanted == own.theme else ""
         return f"{where}theme: there is no {wanted}; " + (
             f"did you mean {slip}?" if slip else f"there are {', '.join(sorted(there))}"
         )
