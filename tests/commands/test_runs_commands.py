@@ -64,6 +64,16 @@ def test_a_damaged_run_is_one_clear_line(cli: Cli, root: Path, command: list[str
     assert listed.code == 0 and f"{run}  " in listed.out and "damaged" in listed.out
 
 
+def test_where_runs_are_in_a_project_below_that_is_named(cli: Cli, root: Path) -> None:
+    """`tui-eval run sample_suites` keeps its run there; `tui-eval runs` after it said to start one."""
+    below = root / "evals"
+    below.mkdir()
+    (below / "tui_eval.yaml").write_text("{}\n")
+    write_runs(below, ["passed"] * 3, ["passed"] * 3)
+    told = "there are in evals: go there (cd)\n"
+    assert cli("show").err.endswith(told) and cli("runs").out.endswith(told)
+
+
 @pytest.mark.parametrize("command", ["show", "attach", "resume", "rescore", "cancel", "compare", "assess"])
 def test_a_run_that_is_not_there_is_one_clear_line(cli: Cli, root: Path, command: str) -> None:
     nothing = cli(command, *(["last"] if command == "compare" else []))

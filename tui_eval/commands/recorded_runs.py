@@ -373,7 +373,7 @@ def list_runs(as_json: bool) -> int:
     elif found:
         say(runs_text(found, terminal_width()))
     else:
-        say(f"{Store(root).none_yet(root)}; start one with `tui-eval run PATH`")
+        say(Store(root).none_yet(root))
     if found and (closed := closed_to_us(root)) is not None:
         warn(not_known_in(closed).removeprefix("; "))
     return EXIT_OK if found else EXIT_NOTHING

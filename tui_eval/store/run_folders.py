@@ -20,6 +20,7 @@ from tui_eval.config.project import CONFIG_NAME, also_read, closed_to_us, state_
 from tui_eval.guard import private
 from tui_eval.guard.paths import can_be_path
 from tui_eval.guard.private import cache_home
+from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust_store import state_home
 
 DATABASE = "run.db"
@@ -43,24 +44,9 @@ _id_lock = threading.Lock()
 _newest_id = [0]
 
 # File systems on which SQLite's write-ahead log is known to work: shared memory needs one kernel.
-_LOCAL_FILE_SYSTEMS = frozenset(
-    (
-        "ext2",
-        "ext3",
-        "ext4",
-        "xfs",
-        "btrfs",
-        "zfs",
-        "f2fs",
-        "tmpfs",
-        "overlay",
-        "bcachefs",
-        "jfs",
-        "apfs",
-        "hfs",
-        "ufs",
-    )
-)
+_LOCAL_FILE_SYSTEMS = frozenset((
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay", "bcachefs", "jfs", "apfs", "hfs", "ufs",
+))  # fmt: skip
 
 
 GUESTS: dict[str, Path] = {}
@@ -184,9 +170,13 @@ class Store:
         return f"{after:%Y%m%d-%H%M%S}-{after.microsecond // 1000:03d}{made[19:]}", moment
 
     def none_yet(self, where: Path) -> str:
-        """That there is no run, in words; not of those that nobody here can look at."""
+        """That there is no run, in words, and what to do; not of those that nobody here can look at. Runs are kept in
+        the project of what was run: where that is a folder below, it is named."""
         closed = closed_to_us(self.root)
-        return f"no runs yet {'under' if where != self.root else 'in'} {where}{not_known_in(closed)}"
+        said = f"no runs yet {'under' if where != self.root else 'in'} {where}{not_known_in(closed)}"
+        if below := _with_runs_below(self.root):
+            return f"{said}; there are in {some_of(below, 3)}: go there (cd)"
+        return f"{said}; start one with `tui-eval run PATH`"
 
     def find(self, reference: str = "last") -> Path:
         """The folder of a run by id, by a prefix of its id, by path, or `last`: the newest that is no step.
@@ -210,7 +200,7 @@ class Store:
             newest = next((folder for folder in folders if not is_step(folder)), None)
             if newest is not None:
                 return newest
-            raise StoreError(f"{self.none_yet(self.runs_folder)}; start one with `tui-eval run PATH`")
+            raise StoreError(self.none_yet(self.runs_folder))
         matching = [folder for folder in folders if folder.name.startswith(reference)]
         exact = [folder for folder in matching if folder.name == reference]
         if len(exact or matching) == 1:
@@ -219,6 +209,17 @@ class Store:
             names = ", ".join(folder.name for folder in matching[:5])
             raise StoreError(f"run {reference!r} is not unique: {names}; write more of its id")
         raise none
+
+
+def _with_runs_below(root: Path) -> list[str]:
+    """Folders of this one that are projects with runs of their own."""
+    with contextlib.suppress(OSError), os.scandir(root) as entries:
+        return sorted(
+            one.name
+            for one in islice(entries, _LOOKED_AT)
+            if one.is_dir(follow_symlinks=False) and os.path.isdir(os.path.join(one.path, STATE, "runs"))
+        )
+    return []
 
 
 def not_known_in(closed: Path | None) -> str:
