@@ -6,7 +6,7 @@ import asyncio
 import json
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from tests.support.agents import agent, context, kinds, of, services, talk
 from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.http import http_call
 from tui_eval.agents.models.openai_stream import Completion, usage_of
+from tui_eval.agents.models.tool_loop import NOTED, UNANSWERED
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import (
     Exchanged,
@@ -449,6 +450,61 @@ async def test_a_call_that_reports_metadata_which_is_none_says_nothing_of_it(pro
                 _, (reply,) = await talk(it, "x")
             await it.close()
         assert reply.metadata == known and bool(dropped) == (not isinstance(told[-1], dict))
+
+
+@contextmanager
+def _served(protocol: str, *plan: Planned) -> Iterator[tuple[OpenAIServer | AnthropicServer, str]]:
+    """A server of the protocol, and its address as an agent names it."""
+    with OpenAIServer(*plan) if protocol == "openai" else AnthropicServer(*plan) as server:
+        yield server, f"{server.url}/v1" if protocol == "openai" else server.url
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+async def test_a_call_that_nobody_here_answers_has_a_result_in_the_next_turn(protocol: str) -> None:
+    """Without one both servers refuse it (HTTP 400): each case of several turns was an error."""
+    called = Planned(text="Looking.", tool_calls=[("search", {}), ("report", {"escalated": True})])
+    with _served(protocol, called) as (server, base):
+        it = agent(protocol, base_url=base, model="m", metadata="report")
+        _, replies = await talk(it, "x", "y", "z")
+        await it.close()
+    assert [reply.metadata for reply in replies] == [{"escalated": True}, None, None]
+    sent = server.requests[2].body["messages"]
+    if protocol == "openai":
+        results = [(one["tool_call_id"], one["content"]) for one in sent if one["role"] == "tool"]
+        assert [one["role"] for one in sent[:5]] == ["user", "assistant", "tool", "tool", "user"]
+        assert results == [("call_0", UNANSWERED), ("call_1", NOTED)]
+    else:
+        results = [(one.get("tool_use_id"), one.get("content")) for one in sent[2]["content"]]
+        assert results == [("toolu_0", UNANSWERED), ("toolu_1", NOTED), (None, None)]
+        assert sent[2]["content"][2] == {"type": "text", "text": "y"} and sent[4]["content"] == "z"
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+@pytest.mark.parametrize("own_tools", [False, True])
+async def test_a_report_of_metadata_is_noted_and_its_turn_has_the_answer(
+    protocol: str, own_tools: bool
+) -> None:
+    """It was told that there is no such tool; without tools beside it an empty text was the answer, in which
+    `should_not_contain` found nothing."""
+    told = [("report", {"escalated": True})]
+    after = [Planned(text="Done.", tool_calls=told)], [Planned(tool_calls=told), Planned(text="Done.")]
+    tools = [{"type": "canned", "name": "plan", "result": "Pro"}] if own_tools else []
+    for plan in after:
+        with _served(protocol, *plan) as (server, base):
+            it = agent(protocol, base_url=base, model="m", metadata="report", tools=tools)
+            events, (reply,) = await talk(it, "x")
+            await it.close()
+        assert (reply.text, reply.metadata, len(server.requests)) == ("Done.", {"escalated": True}, len(plan))
+        assert [one.result for one in of(events, ToolResult)] == [NOTED] * (len(plan) - 1)
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+async def test_who_only_ever_reports_metadata_is_asked_once_for_more(protocol: str) -> None:
+    with _served(protocol, *[Planned(tool_calls=[("report", {"a": 1})])] * 3) as (server, base):
+        it = agent(protocol, base_url=base, model="m", metadata="report")
+        _, (reply,) = await talk(it, "x")
+        await it.close()
+    assert (reply.text, reply.metadata, len(server.requests)) == ("", {"a": 1}, 2)
 
 
 @pytest.mark.parametrize("streamed", [True, False])

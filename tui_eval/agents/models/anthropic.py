@@ -363,11 +363,13 @@ class AnthropicSession(Session):
         self.headers = context.model_headers
         self.system: Any = agent.system
         self.messages: list[dict[str, Any]] = []
+        self.unanswered: list[dict[str, Any]] = []
+        """Results of calls that nobody here answers, which stand before what is asked next."""
 
     def restart(self) -> None:
         """Forget everything but the system text."""
         self.system = self.agent.system
-        self.messages = []
+        self.messages, self.unanswered = [], []
 
     def restore(self, entries: Sequence[Entry], replies: Sequence[Reply]) -> bool:
         """The messages of recorded turns, tool calls with their results included."""
@@ -386,14 +388,18 @@ class AnthropicSession(Session):
         if request.messages is not None or dialogue:
             self._take(request.messages or dialogue or [])
         else:
-            self.messages.append({"role": "user", "content": request.text or ""})
+            asked_now: Any = request.text or ""
+            if self.unanswered:
+                asked_now = [*self.unanswered, {"type": "text", "text": asked_now}]
+                self.unanswered = []
+            self.messages.append({"role": "user", "content": asked_now})
         began = time.monotonic()
         total, written = Usage(), 0
         reported: list[Any] = []
         before: list[str] = []
         keeps_filtered = agent.promptfoo or self.tested
         answer = AnthropicAnswer(keeps_filtered, self.flat)
-        called = False
+        called = noted = False
         for step in range(agent.max_steps):
             answer = AnthropicAnswer(keeps_filtered, self.flat) if step else answer
             body = encode(self._body(request))
@@ -428,7 +434,9 @@ class AnthropicSession(Session):
             else:
                 if answer.sent_back:  # an empty message may not stand there
                     self.messages.append({"role": "assistant", "content": answer.sent_back})
-                calls, ours = answer.calls, bool(agent.toolbox.tools) and bool(answer.calls)
+                calls = answer.calls
+                names = [block["name"] for block in calls]
+                ours, noted = agent.toolbox.goes_on(names, text, noted), agent.toolbox.reports(names)
             if not (keeps_filtered or answer.acted) and (
                 why := finish_reasons.silence(text, answer.stop_reason, called=called)
             ):
@@ -440,12 +448,15 @@ class AnthropicSession(Session):
                 yield ToolCall(call_id, name, arguments)
                 if name == agent.metadata:
                     reported.append(arguments)
+                result = {"type": "tool_result", "tool_use_id": call_id}
                 if not ours:
+                    results.append({**result, "content": agent.toolbox.unanswered(name)})
                     continue
                 outcome = await self.tools.call(name, arguments)
                 yield ToolResult(call_id, name, outcome.result, outcome.error)
-                result = {"type": "tool_result", "tool_use_id": call_id, "content": outcome.text}
+                result["content"] = outcome.text
                 results.append({**result, "is_error": True} if outcome.error is not None else result)
+            self.unanswered = [] if ours else results
             if ours:
                 self.messages.append({"role": "user", "content": results})
                 continue

@@ -213,7 +213,7 @@ class OpenAISession(Session):
         reported: list[Any] = []
         counted: list[bool] = []
         completion = self._completion(request)
-        called = False
+        called = noted = False
         for step in range(agent.max_steps):
             if step:
                 completion = self._completion(request)
@@ -244,7 +244,8 @@ class OpenAISession(Session):
             if not completion.keeps_filtered:
                 completion.check_said(agent.url, called)
             called = called or bool(completion.calls)
-            ours = bool(agent.toolbox.tools) and bool(completion.calls)
+            names = [one.name for one in completion.calls]
+            ours, noted = agent.toolbox.goes_on(names, completion.text, noted), agent.toolbox.reports(names)
             # What a server of before tools calls nobody here answers; in a promptfoo test it is a part of the output.
             old = [] if completion.keeps_filtered else completion.old_calls
             for tool_call in old:
@@ -255,11 +256,13 @@ class OpenAISession(Session):
                 yield ToolCall(tool_call.id, tool_call.name, tool_call.arguments)
                 if tool_call.name == agent.metadata:
                     reported.append(tool_call.arguments)
-                if not ours:
-                    continue
-                outcome = await self.tools.call(tool_call.name, tool_call.arguments)
-                yield ToolResult(tool_call.id, tool_call.name, outcome.result, outcome.error)
-                self.messages.append({"role": "tool", "tool_call_id": tool_call.id, "content": outcome.text})
+                if ours:
+                    outcome = await self.tools.call(tool_call.name, tool_call.arguments)
+                    yield ToolResult(tool_call.id, tool_call.name, outcome.result, outcome.error)
+                    told_back = outcome.text
+                else:
+                    told_back = agent.toolbox.unanswered(tool_call.name)
+                self.messages.append({"role": "tool", "tool_call_id": tool_call.id, "content": told_back})
             if ours:
                 continue
             latency_ms = round((time.monotonic() - began) * 1000, 1)

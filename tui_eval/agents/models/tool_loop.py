@@ -8,7 +8,7 @@ be given for each; a python tool's are else read from the function's parameters.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,13 @@ from tui_eval.guard.trust import from_root
 
 if TYPE_CHECKING:
     from tui_eval.scripting.python.python_host import Lease, PythonHost
+
+
+UNANSWERED = "nothing here runs this tool"
+"""What a model is told of a call in its next turn, where no tool of ours was called: no server takes a conversation in
+which a call has no result."""
+NOTED = "noted"
+"""The same of a call that reports metadata."""
 
 
 class ToolOutcome(msgspec.Struct):
@@ -96,6 +103,8 @@ class Toolbox:
         self.services = services
         self.entries = [self._check(entry, index) for index, entry in enumerate(options.items("tools"))]
         self.tools: dict[str, Tool] = {}
+        self.reporting = options.text("metadata")
+        """The tool whose arguments are a reply's metadata; it may be one that nothing here runs."""
         self._loading: Once[dict[str, Tool]] = Once()
         self._host: PythonHost | None = None
         self.functions: dict[tuple[Path, str], None] = {}
@@ -130,9 +139,26 @@ class Toolbox:
         """What runs python tools; None: there are none."""
         return self._host
 
+    def reports(self, called: Sequence[str]) -> bool:
+        """Whether a model called nothing but what reports its metadata, which nothing here runs."""
+        return bool(called) and all(name == self.reporting and name not in self.tools for name in called)
+
+    def goes_on(self, called: Sequence[str], text: str, reported: bool) -> bool:
+        """Whether a turn goes on with what these calls gave. It ends where nobody here answers them, and with a report
+        beside a `text`: that is the answer, unless it is still to come (`reported`: it was asked for)."""
+        if self.reports(called):
+            return not (text.strip() or reported)
+        return bool(self.tools) and bool(called)
+
+    def unanswered(self, name: str) -> str:
+        """What a model is told of a call that nobody here answered."""
+        return NOTED if name == self.reporting else UNANSWERED
+
     async def call(self, name: str, arguments: Any, lease: Lease | None = None) -> ToolOutcome:
         """Run a tool, python in the process of a lease; whatever goes wrong is reported to the model."""
         tool = self.tools.get(name)
+        if tool is None and name == self.reporting:
+            return ToolOutcome(result=NOTED)
         if tool is None:
             known = ", ".join(self.tools) or "none"
             return ToolOutcome(error=f"there is no tool {name}; tools: {known}")
