@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from decimal import Decimal
 from fractions import Fraction
 from itertools import permutations
@@ -214,6 +215,14 @@ def test_nan_is_nothing_and_infinity_is_not() -> None:
     assert judged(0, nan)[0] is judged(nan, 0)[0] is False
 
 
+@pytest.mark.parametrize("infinite", [math.inf, -math.inf])
+def test_beside_infinity_in_another_row_values_have_their_tolerance(infinite: float) -> None:
+    expected = pl.DataFrame({"v": [infinite, 1.0, infinite]})
+    assert compare([{"v": 1.000001}, {"v": infinite}, {"v": infinite}], expected).passed is True
+    assert compare([{"v": 1.000001}, {"v": infinite}, {"v": -infinite}], expected).passed is False
+    assert compare([{"v": 1.1}, {"v": infinite}, {"v": infinite}], expected).passed is False
+
+
 def test_an_integer_off_by_one_fails_beside_floats_too() -> None:
     expected = [{"v": 1}, {"v": BIG + 1}]
     assert compare([{"v": 1.0}, {"v": BIG + 1}], expected).passed is True
@@ -230,3 +239,10 @@ def test_blanks_around_a_date_make_it_another_text(text: str) -> None:
     assert compare([{"d": text}], [{"d": "2024-01-05"}]).passed is False
     assert compare([{"d": "2024-01-05T00:00:00"}], day).passed is True
     assert compare([{"d": "2024-01-05 00:00:00"}], [{"d": "2024-01-05"}]).passed is True
+
+
+@pytest.mark.parametrize("text", ["2024-01-05 10:11:12 ", " 2024-01-05T10:11:12", "2024-01-05 10:11:12.50 "])
+def test_blanks_around_a_timestamp_make_it_another_text(text: str) -> None:
+    moment = pl.DataFrame({"t": [datetime.datetime.fromisoformat(text.strip())]})
+    assert compare([{"t": text.strip()}], moment).passed is True
+    assert compare([{"t": text}], moment).passed is False

@@ -307,7 +307,10 @@ def _split(table: pl.DataFrame, tolerant: list[ColumnPair]) -> pl.DataFrame:
         before = value.shift()
         gap = (value - before).cast(pl.Float64) / scale
         size = pl.max_horizontal(value.abs(), before.abs()).cast(pl.Float64) / scale
-        wide = (gap > (one.atol + one.rtol * size) * (1 + 2 * MOST_NOISE)).fill_null(False)
+        # Between two infinities the gap may be NaN, which Polars calls greater than every number.
+        wide = ((gap > (one.atol + one.rtol * size) * (1 + 2 * MOST_NOISE)) & gap.is_not_nan()).fill_null(
+            False
+        )
         new = (pl.col("group") != pl.col("group").shift()).fill_null(True) | wide
         table = table.with_columns(new.cum_sum().cast(pl.UInt64).alias("group"))
         found = int(table.get_column("group").max() or 0)  # type: ignore[arg-type]

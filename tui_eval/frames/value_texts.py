@@ -16,7 +16,7 @@ import polars as pl
 from tui_eval.frames.numbers import shortest_text
 
 _ISO = re.compile(
-    r"(\d{4,}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)? ?(Z|[+-]\d\d(?::?\d\d)?)?)?",
+    r"(\d{4,}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?: ?(Z|[+-]\d\d(?::?\d\d)?))?)?",
     re.ASCII,
 )
 
