@@ -196,6 +196,11 @@ def test_rows_that_are_not_all_kept_are_compared_with_nothing(project: Path) -> 
     [
         ("select 1\n  from t\n", "select 1   from t"),
         ("select 1 -- one\nfrom t", "select 1 /* one */ from t"),
+        (
+            "select a, -- one\r  b\rfrom t -- all\r",
+            "select a, /* one */ b from t /* all */",
+        ),  # as terminals do
+        ("select 1 -- one\r\nfrom t", "select 1 /* one */ from t"),
         ("select '--\n' -- a */ b\n", "select '--\n' /* a * / b */"),
         ('select "a--b"\n, 2', 'select "a--b" , 2'),
     ],

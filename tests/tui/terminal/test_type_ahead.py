@@ -91,6 +91,20 @@ async def test_pasted_text_keeps_its_place_among_the_keys(tmp_path):
         assert app.screen.expression == "x pasted y" and parse(app.screen.expression)
 
 
+@pytest.mark.parametrize("ends", ["\n", "\r", "\r\n"])
+async def test_all_lines_of_a_pasted_text_are_typed_where_there_is_one_line(tmp_path, ends):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        type_at_once(app, "f", "a", " ")
+        app.post_message(events.Paste(f"the first{ends}  the second{ends}{ends}the last{ends}"))
+        type_at_once(app, "enter")
+        await handled(app, pilot)
+        assert app.screen.expression == "a the first the second the last"
+        type_at_once(app, "A")
+        app.post_message(events.Paste(f"one,{ends}two"))
+        await handled(app, pilot)
+        assert app.screen.choice.agents == "one, two"
+
+
 async def test_what_is_typed_during_a_thread_s_answer_waits_for_it(tmp_path, monkeypatch):
     root = project(tmp_path)
     folders = write_runs(root, ["passed"] * 3, ["failed"] * 3)

@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 
 from tui_eval.config.entry_line import HINT, EntryError, entry_for
 from tui_eval.guard.text import clip, visible
+from tui_eval.tui.screens.prompt import TypedLine
 
 
 class AgentLine(ModalScreen[Any]):
@@ -44,7 +45,7 @@ class AgentLine(ModalScreen[Any]):
         with Vertical():
             yield Static(self._heading, classes="title", markup=False)
             yield Static(self._words, markup=False)
-            entry = Input(placeholder=self.PLACEHOLDER, compact=True)
+            entry = TypedLine(placeholder=self.PLACEHOLDER, compact=True)
             entry.cursor_blink = False
             yield entry
             yield Static(HINT, classes="keys said", markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
+from textual.events import Paste
 from textual.message import Message
 from textual.screen import Screen
 from textual.suggester import Suggester
@@ -24,6 +26,7 @@ GRAMMAR = (
 )  # fmt: skip
 """What can be typed, the most useful first."""
 MOST_OFFERED = 20
+_LINE_ENDS = re.compile(r"[^\S\r\n]*[\r\n]\s*")
 
 
 class Completing(Suggester):
@@ -38,7 +41,20 @@ class Completing(Suggester):
         return self._complete(value)
 
 
-class PromptLine(Input):
+class TypedLine(Input):
+    """One line to type in. A pasted text is all of its lines, one after the other, not its first alone."""
+
+    def _on_paste(self, event: Paste) -> None:
+        event.prevent_default()
+        event.stop()
+        self.replace(self.pasted(event.text), *self.selection)
+
+    def pasted(self, text: str) -> str:
+        """A pasted text as it stands in this line."""
+        return _LINE_ENDS.sub(" ", text.strip("\r\n"))
+
+
+class PromptLine(TypedLine):
     """Tab takes what is offered, as → does."""
 
     BINDINGS = [Binding("tab", "cursor_right", show=False)]

@@ -13,8 +13,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.events import Paste
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.guard.text import visible
@@ -23,7 +22,7 @@ from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import QUERY_KEYS, Key, bindings
 from tui_eval.tui.loaders.queries_loader import QueryPlace, TriedQuery, against_expected, tables, tried
 from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
-from tui_eval.tui.screens.prompt import Prompt
+from tui_eval.tui.screens.prompt import Prompt, TypedLine
 from tui_eval.tui.state.data.data_blocks import fault_view, table_lines
 from tui_eval.tui.state.data.data_view import DataView
 from tui_eval.tui.state.text.formatting import counted
@@ -35,11 +34,12 @@ from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
 # -- The line in which a query is typed: the queries before it with ↑ and ↓, a pasted one on one line.
 
 
-_PIECE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|/\*.*?\*/|--([^\n]*)|\s+|.", re.DOTALL)
+_PIECE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|/\*.*?\*/|--([^\r\n]*)|\s+|.", re.DOTALL)
 
 
 def on_one_line(sql: str) -> str:
-    """A query on one line that means the same: texts stay, a comment to the end of a line becomes one that ends."""
+    """A query on one line that means the same: texts stay, a comment to the end of a line becomes one that ends. Lines
+    end with a carriage return where a terminal pasted them."""
 
     def piece(found: re.Match[str]) -> str:
         if found[1] is not None:
@@ -49,7 +49,7 @@ def on_one_line(sql: str) -> str:
     return _PIECE.sub(piece, sql.strip()).strip()
 
 
-class TypedQuery(Input):
+class TypedQuery(TypedLine):
     """`↑ ↓` go through the queries before."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,11 +80,9 @@ class TypedQuery(Input):
         self._before = [*(one for one in self._before if one != sql), sql]
         self._at = 0
 
-    def _on_paste(self, event: Paste) -> None:
-        """Every line of what is pasted."""
-        event.prevent_default()
-        event.stop()
-        self.insert_text_at_cursor(on_one_line(event.text))
+    def pasted(self, text: str) -> str:
+        """A query of several lines."""
+        return on_one_line(text)
 
 
 class QueryPrompt(Prompt):

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 from tui_eval.guard.spelling import some_of, within
 from tui_eval.guard.text import visible
 from tui_eval.tui.background import run_in_thread, stands
-from tui_eval.tui.screens.prompt import Completing
+from tui_eval.tui.screens.prompt import Completing, TypedLine
 from tui_eval.tui.state.run_requests import RunChoice
 
 AGENTS_ROOM = 130
@@ -103,7 +103,7 @@ class RunDialog(ModalScreen[RunChoice | None]):
             for name, label, hint in FIELDS:
                 with Horizontal():
                     yield Static(label, classes="label", markup=False)
-                    entry = Input(
+                    entry = TypedLine(
                         getattr(self.choice, name),
                         placeholder=hint,
                         compact=True,

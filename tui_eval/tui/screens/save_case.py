@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui_eval.guard.text import visible
+from tui_eval.tui.screens.prompt import TypedLine
 from tui_eval.tui.state.case.copying import SaveChoice, SaveOffer
 
 LOW = 20
@@ -100,7 +101,7 @@ class SaveDialog(ModalScreen[SaveChoice | None]):
             for label, value in (("file", self._choice.file), ("name", self._choice.name)):
                 with Horizontal():
                     yield Static(label, classes="label", markup=False)
-                    entry = Input(value, compact=True, name=label, select_on_focus=False)
+                    entry = TypedLine(value, compact=True, name=label, select_on_focus=False)
                     entry.cursor_blink = False
                     yield entry
                     if label == "name":
