@@ -71,6 +71,9 @@ class _Checks:
             yield from self._assertion(one, path, one.line or line)
 
     def _assertion(self, one: Assertion, path: str, line: int) -> Iterator[Problem]:
+        from tui_eval.formats.promptfoo.judge.judge_assertion import why_not_here
+        from tui_eval.formats.promptfoo.judge.registry import COLUMNS
+
         value = one.value
         named = [
             *(value if isinstance(value, list) else [value]),
@@ -80,6 +83,9 @@ class _Checks:
         missing = [gone for text in named if (gone := self._missing(text)) is not None]
         yield from (_no_file(path, line, one.type, gone) for gone in dict.fromkeys(missing))
         kind = one.type.removeprefix("not-")
+        if kind not in COLUMNS and (never := why_not_here(one.type, kind)):
+            yield Problem(path, line, one.type, never, "leave it out: its case is an error")
+            return
         texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
         if any(text.startswith(_FILE) for text in texts):
             return

@@ -65,9 +65,9 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
     if check is None:
         check, inverse = added_handler("promptfoo", kind), False
     if check is None:
-        known = kind in registry.NOT_YET or kind in ("human", *registry.COLUMNS)
-        code = "not-supported" if known or kind.startswith("promptfoo:redteam:") else "unknown-type"
-        raise CannotJudge(_why_not(assertion.type, kind), code)
+        if why := why_not_here(assertion.type, kind):
+            raise CannotJudge(why, "not-supported")
+        raise CannotJudge(f"Unknown assertion type: {assertion.type}", "unknown-type")
     reply = evidence.reply() or Reply(turn=1)
     evidence.output = output
     if assertion.transform:
@@ -190,7 +190,8 @@ def metric_of(assertion: Assertion, evidence: JudgeInput) -> str | None:
         return metric  # as in promptfoo: a name proves nothing
 
 
-def _why_not(full: str, kind: str) -> str:
+def why_not_here(full: str, kind: str) -> str:
+    """Why a known type is judged by nothing here; empty where it is, or nobody knows it."""
     if kind in registry.NOT_YET:
         return f"{full} is not judged by this version: it would need {registry.NOT_YET[kind]}"
     if kind == "human":
@@ -199,7 +200,7 @@ def _why_not(full: str, kind: str) -> str:
         return f"{full}: the columns of a test are compared when all of them have run"
     if kind.startswith("promptfoo:redteam:"):
         return f"{full} is promptfoo's red team, which is not judged here"
-    return f"Unknown assertion type: {full}"
+    return ""
 
 
 LONGEST = 200_000
