@@ -38,6 +38,11 @@ def test_the_screens_are_shown_at_both_sizes() -> None:
             assert f"screenshots/{screen}-{size}.png" in shown, f"{screen} at {size}"
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert [name for name in pages() if f"(tui_eval/help/{name}.md" not in readme] == []
+
+
 def test_help_lists_and_shows_every_page(cli: Cli) -> None:
     listed = cli("help").out
     for name, title in pages().items():
