@@ -235,6 +235,56 @@ async def test_a_block_that_is_not_closed_ends_with_its_message(server: Anthropi
     await it.close()
 
 
+def _begun(index: Any, kind: str) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": {"type": kind, kind: ""}}
+
+
+def _said(index: Any, kind: str, text: str) -> dict[str, Any]:
+    return {
+        "type": "content_block_delta",
+        "index": index,
+        "delta": {"type": f"{kind}_delta", kind: text},
+    }
+
+
+TOOL = {
+    "type": "content_block_start",
+    "index": 0,
+    "content_block": {"type": "tool_use", "id": "1", "name": "f"},
+}
+
+
+@pytest.mark.parametrize(
+    ("parts", "text", "thought"),
+    [
+        # a block begins where another is open
+        ([_begun(0, "text"), _said(0, "text", "No. "), _begun(0, "text"), _said(0, "text", "Hi")], "No. Hi", ""),
+        ([_begun(0, "text"), _said(0, "text", "No."), TOOL], "No.", ""),
+        # one whose beginning, or end, was not said
+        ([_said(0, "thinking", "Hm"), _begun(1, "text"), _said(1, "text", "Hi")], "Hi", "Hm"),
+        ([_begun(0, "thinking"), _said(0, "thinking", "Hm"), _said(0, "text", "Hi")], "Hi", "Hm"),
+        ([_begun(0, "text"), _said(0, "text", "Hi"), _said(0, "thinking", "Hm")], "Hi", "Hm"),
+        # parts of another shape
+        ([{"type": "message_start", "message": []}, _said([1], "text", "Hi"), {"type": "content_block_start", "content_block": 1}], "Hi", ""),
+        ([_said(0, "text", "Hi"), {"type": "message_delta", "delta": "x", "usage": [1]}], "Hi", ""),
+        ([_said(0, "text", "Hi"), {"type": "content_block_delta", "index": 0, "delta": "x"}], "Hi", ""),
+        ([_said(0, "text", "Hi"), {"type": "message_delta", "delta": {"stop_reason": {"a": 1}}}], "Hi", ""),
+    ],
+)  # fmt: skip
+async def test_nothing_that_a_gateway_says_out_of_order_is_lost_or_taken_for_something_else(
+    server: AnthropicServer, parts: list[dict[str, Any]], text: str, thought: str
+) -> None:
+    """`should_not_contain` passed for what was lost, and failed for a thought."""
+    ended = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+    raw = "".join(f"data: {json.dumps(part)}\n\n" for part in [*parts, *ended]).encode()
+    server.plan.append(Planned(raw=raw))
+    it = agent("anthropic", base_url=server.url, model="m")
+    events, (reply,) = await talk(it, "x")
+    assert reply.text == text and "".join(one.text for one in of(events, ReasoningDelta)) == thought
+    assert [call.name for call in of(events, ToolCall)] == ["f"] * (TOOL in parts)
+    await it.close()
+
+
 async def test_what_the_input_takes_is_known_before_the_answer_is_whole(server: AnthropicServer) -> None:
     """An attempt that its time limit cuts off has taken it."""
     server.plan.append(Planned(text="Hello there", usage=(1000, 500)))

@@ -53,7 +53,24 @@ _SAID = ("text", "thinking", "redacted_thinking")
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 """Calls of tools; all but the first are of the provider's own."""
 _OF_ANSWER = (TextDelta, ReasoningDelta, ToolCallStarted)
+_SPOKEN = ("text", "thinking")
+_OF_DELTA = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
+"""The type of block that a delta goes on with, where its beginning was not said."""
 _LISTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """A part of an event that is an object; of another kind it says nothing."""
+    return value if isinstance(value, dict) else {}
+
+
+def _name(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _index(value: dict[str, Any]) -> int:
+    index = value.get("index", 0)
+    return index if isinstance(index, int) else 0
 
 
 class AnthropicAnswer:
@@ -129,7 +146,7 @@ class AnthropicAnswer:
 
     def called(self, name: str) -> Any:
         """The arguments of the call of a tool; None where it was not called."""
-        return next((block["input"] for block in self.calls if block["name"] == name), None)
+        return next((block.get("input") for block in self.calls if block.get("name") == name), None)
 
     async def take(self, call: HttpCall) -> AsyncIterator[list[Event]]:
         """Read an opened call to its end; yields the events of each piece that arrives.
@@ -147,10 +164,10 @@ class AnthropicAnswer:
                 self._check(call.url)
                 return
         async for data in call.events(body):
-            event = self._event(self._decoded(data, call.url), call.url)
+            events = self._event(self._decoded(data, call.url), call.url)
             call.ended = self._done
-            if event is not None:
-                yield [event]
+            if events:
+                yield events
         if not self._done and self.stop_reason is None:
             raise call.unfinished("message", self.text)
         for index in list(self._open):  # a message that has ended has no block that goes on
@@ -169,43 +186,53 @@ class AnthropicAnswer:
                 place=place_of(url),
             )
 
-    def _event(self, value: dict[str, Any], url: str) -> Event | None:
+    def _event(self, value: dict[str, Any], url: str) -> list[Event]:
         kind = value.get("type")
         self._begun = self._begun or kind in ("message_start", "content_block_start", "content_block_delta")
         if kind == "error" or value.get("error"):
             if kind == "content_block_delta":
                 self._delta(value)
             raise self._failure(value, url)
+        found: Event | None = None
         if kind == "content_block_delta":
-            return self._delta(value)
-        if kind == "content_block_start":
-            block = value.get("content_block")
-            block = dict(block) if isinstance(block, dict) else {}
-            self._open[value.get("index", 0)] = (block, [])
+            found = self._delta(value)
+        elif kind == "content_block_start":
+            block, index = dict(_object(value.get("content_block"))), _index(value)
+            # Some gateways begin a block where another is open: what that said was said.
+            before = self._close(index) if index in self._open else None
+            self._open[index] = (block, [])
             if block.get("type") == "tool_use":
-                return ToolCallStarted(text_of(block.get("id")), text_of(block.get("name")))
+                found = ToolCallStarted(text_of(block.get("id")), text_of(block.get("name")))
+            if before is not None:
+                return [before] if found is None else [before, found]
         elif kind == "content_block_stop":
-            return self._close(value.get("index", 0))
+            found = self._close(_index(value))
         elif kind == "message_start":
-            message = value.get("message") or {}
-            self.model = message.get("model")
-            self._usage.update(message.get("usage") or {})
+            message = _object(value.get("message"))
+            self.model = _name(message.get("model"))
+            self._usage.update(_object(message.get("usage")))
         elif kind == "message_delta":
-            self.stop_reason = (value.get("delta") or {}).get("stop_reason") or self.stop_reason
-            told = value.get("usage") or {}
+            self.stop_reason = _name(_object(value.get("delta")).get("stop_reason")) or self.stop_reason
+            told = _object(value.get("usage"))
             self._usage.update({key: count for key, count in told.items() if count is not None})
         elif kind == "message_stop":
             self._done = True
-        return None
+        return [] if found is None else [found]
 
     def _delta(self, value: dict[str, Any]) -> Event | None:
-        delta = value.get("delta") or {}
-        kind = delta.get("type")
-        opened = self._open.setdefault(value.get("index", 0), ({"type": "text"}, []))
+        delta, index = _object(value.get("delta")), _index(value)
+        kind = text_of(delta.get("type"))
+        own = _OF_DELTA.get(kind)
+        opened = self._open.get(index)
+        if opened is not None and own and opened[0].get("type") != own and opened[0].get("type") in _SPOKEN:
+            self._close(index)
+            opened = None
+        if opened is None:
+            opened = self._open[index] = ({"type": own or "text"}, [])
         if kind == "signature_delta":
             opened[0]["signature"] = delta.get("signature")
             return None
-        piece = text_of(delta.get(_LISTS.get(str(kind), "")))
+        piece = text_of(delta.get(_LISTS.get(kind, "")))
         if not piece:
             return None
         opened[1].append(piece)
@@ -258,8 +285,8 @@ class AnthropicAnswer:
                 said=f"no message: {one_line(text_of(value), 200)}",
                 place=place_of(url),
             )
-        self.model, self.stop_reason = value.get("model"), value.get("stop_reason")
-        self._usage = value.get("usage") or {}
+        self.model, self.stop_reason = _name(value.get("model")), _name(value.get("stop_reason"))
+        self._usage = _object(value.get("usage"))
         events: list[Event] = []
         for block in self.blocks:
             if block.get("type") == "thinking":
@@ -435,7 +462,7 @@ class AnthropicSession(Session):
                 if answer.sent_back:  # an empty message may not stand there
                     self.messages.append({"role": "assistant", "content": answer.sent_back})
                 calls = answer.calls
-                names = [block["name"] for block in calls]
+                names = [text_of(block.get("name")) for block in calls]
                 ours, noted = agent.toolbox.goes_on(names, text, noted), agent.toolbox.reports(names)
             if not (keeps_filtered or answer.acted) and (
                 why := finish_reasons.silence(text, answer.stop_reason, called=called)
@@ -444,7 +471,8 @@ class AnthropicSession(Session):
             called = called or bool(calls)
             results: list[dict[str, Any]] = []
             for block in calls:
-                call_id, name, arguments = block["id"], block["name"], block["input"]
+                call_id, name = text_of(block.get("id")), text_of(block.get("name"))
+                arguments = block.get("input")
                 yield ToolCall(call_id, name, arguments)
                 if name == agent.metadata:
                     reported.append(arguments)
