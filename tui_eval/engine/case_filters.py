@@ -25,7 +25,8 @@ class FilterError(Exception):
 
 
 def by_columns(cases: list[Case], request: RunRequest) -> list[Case]:
-    """The cases whose prompt and provider the patterns match.
+    """The cases whose prompt and provider the patterns match; of a test with a provider of its own that of its column
+    counts, as in promptfoo.
 
     Raises:
         FilterError: a pattern is none, or matches nothing.
@@ -42,9 +43,9 @@ def by_columns(cases: list[Case], request: RunRequest) -> list[Case]:
         wanted = _pattern(request.filter_providers, "--filter-providers")
         cases = _left(
             cases,
-            lambda case: wanted(case.agent or "") or wanted(_provider_id(case)),
+            lambda case: wanted(case.column or case.agent or "") or wanted(_provider_id(case)),
             "--filter-providers",
-            lambda case: case.agent,
+            lambda case: case.column or case.agent,
         )
     return cases
 
@@ -75,7 +76,10 @@ def _own_prompt_id(case: Case) -> str:
 
 
 def _provider_id(case: Case) -> str:
-    return str(case.provider.get("id", "")) if isinstance(case.provider, dict) else ""
+    """The id of the provider in whose column a row stands, whoever answers it."""
+    kept = case.options if case.beside is None else case.beside
+    provider = kept.get("columnProvider") if case.column else case.provider
+    return str(provider.get("id", "")) if isinstance(provider, dict) else ""
 
 
 def by_range(cases: list[Case], text: str) -> list[Case]:

@@ -591,6 +591,24 @@ async def test_promptfoos_filters_count_tests(
         assert attempts[0].prompt_sent == "<s a"
 
 
+async def test_filters_of_providers_mean_columns_whoever_answers_a_row(tmp_path: Path) -> None:
+    config = """
+providers: [echo, {id: echo, label: E2}]
+prompts: ['p {{q}}']
+tests:
+  - {vars: {q: a}, provider: {id: echo, label: own}}
+  - {vars: {q: b}}
+  - {vars: {q: c}, provider: {id: echo, label: E2}}
+"""
+    root = suite(tmp_path, config)
+    for wanted in ("^E2$", "^echo$"):
+        attempts, _ = await run(root, filter_providers=wanted)
+        expected = ["a", "b", "c"] * (2 if wanted == "^echo$" else 1)  # echo is the id of both
+        assert sorted(attempt.vars["q"] for attempt in attempts) == sorted(expected)
+    with pytest.raises(SelectionError, match="there are: echo, E2"):
+        await run(root, filter_providers="own")
+
+
 async def test_a_sample_is_the_same_for_a_seed(tmp_path: Path) -> None:
     root = suite(tmp_path, MANY)
     drawn = [

@@ -261,7 +261,8 @@ def _added(
                     made, name=name, description=whole.description, line=0, file=None
                 )
                 made.variant = matrix_name(matrix, reading.masked) if matrix else ""
-                given = options.get("repeat", repeat if "repeat" in case.options else None)
+                # The template's own repeats are those of another test.
+                given = options.get("repeat", (repeat or 1) if "repeat" in case.options else None)
                 if given is not None:
                     made.attempts = made.required = max(1, int(given)) if figures.is_finite(given) else 1
                 made.case_id = _id_of(made, matrix, _unnamed_prompt(case), naming)
