@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,9 @@ from tui_eval.model import Assertion, Case, Trace, TraceSpan, Verdict
 
 OURS = ("assertScoringFunction", "promptConfig", "promptFunction", "columnProvider", "filesFirst")
 """What stands beside a test's options (`Case.beside`); in runs of older versions, among them."""
+
+OF_A_SCENARIO = re.compile(r"__scenario_\d+__")
+"""`metadata.conversationId` of a scenario's tests that name none."""
 
 GRADING_KINDS = frozenset(("text", "embedding", "classification", "moderation"))
 """For which of them a test may name a grader each, under `provider`."""

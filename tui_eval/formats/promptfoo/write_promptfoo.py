@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tui_eval.formats.promptfoo.promptfoo_words import test_of
+from tui_eval.formats.promptfoo.promptfoo_words import OF_A_SCENARIO, test_of
 from tui_eval.formats.promptfoo.read.suite_cases import OwnTest
 from tui_eval.formats.promptfoo.read.suite_tests import merged, written
 from tui_eval.guard.secrets import MASK, SHORTEST
@@ -322,14 +322,11 @@ def _test_of(talk: Talk, own: OwnTest, *, whole: bool = False) -> dict[str, Any]
     """The test as its file has it, with those values of lists that the case has; `whole`, with `defaultTest` in it."""
     test = written(merged(own.test, own.default) if whole else own.test)
     test["vars"] = {**test.get("vars", {}), **own.chosen}
-    if _SCENARIO.fullmatch(str(test.get("metadata", {}).get("conversationId", ""))):
+    if OF_A_SCENARIO.fullmatch(str(test.get("metadata", {}).get("conversationId", ""))):
         test["metadata"] = {k: v for k, v in test["metadata"].items() if k != "conversationId"}
     if any(isinstance(value, list) and value and isinstance(value[0], str) for value in own.chosen.values()):
         test["options"] = {**test.get("options", {}), "disableVarExpansion": True}
     return test
-
-
-_SCENARIO = re.compile(r"__scenario_\d+__")
 
 
 def _recorded(talk: Talk) -> dict[str, Any]:

@@ -64,11 +64,13 @@ async def test_several_configurations_are_one_suite(folder: Path) -> None:
     given = [str(folder / "x/a.yaml"), str(folder / "y/b.yaml")]
     run_id, found = await run(RunRequest(configs=given))
     rows = [(r["name"], r["agent"], r["details"]["response_text"]) for r in found["results"]]
-    columns = [("echo", "X"), ("echo", "2"), ("echo", "Y"), ("L", "X"), ("L", "2"), ("L", "Y")]
+    # Of a variable that both name each one's prompt has what its own file says.
+    prompts = [">X {}<", ">{} first f<", ">Y {}<", ">{} second f<"]
     assert rows == [
-        (name, agent, f">{'' if prompt == '2' else prompt + ' '}{q}{' second f' if prompt == '2' else ''}<")
+        (name, agent, prompt.format(q))
         for name, q in (("own", "one"), ("row", "21"), ("s", "scene"))
-        for agent, prompt in columns
+        for agent in ("echo", "L")
+        for prompt in prompts
     ]
     assert {r["suite"] for r in found["results"]} == {"x/a.yaml"}
     assert all([a["type"] for a in r["assertions"]] == ["contains", "contains"] for r in found["results"])
@@ -101,12 +103,12 @@ def test_configurations_of_the_command_line(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    assert len(listed(capsys, "-c", "x/a.yaml", "-c", "y/b.yaml")) == 18
-    assert len(listed(capsys, "-c", "*/*.yaml")) == 18
+    assert len(listed(capsys, "-c", "x/a.yaml", "-c", "y/b.yaml")) == 24
+    assert len(listed(capsys, "-c", "*/*.yaml")) == 24
     assert len(listed(capsys, "x/a.yaml", "y/b.yaml")) == 2 + 4 + 4
     assert len(listed(capsys, "-c", "y/b.yaml")) == 8
     (folder / "y" / "promptfooconfig.yaml").write_text(SECOND, "utf-8")
-    assert len(listed(capsys, "-c", "x/a.yaml", "-c", "y")) == 18
+    assert len(listed(capsys, "-c", "x/a.yaml", "-c", "y")) == 24
 
 
 def test_what_is_wrong_in_another_configuration_is_said_with_its_place(

@@ -273,7 +273,13 @@ async def test_a_test_that_a_hook_adds_is_not_repeated_as_another_one_is(
 ) -> None:
     suite = make(DEFAULTS.replace("threshold: 0.5}", "options: {repeat: 3}}"), trusted=True, h__py=ADDS_ONE)
     cases, _ = await hooks_of(suite, tmp_path, hosts).before_all(suite.cases, suite.settings)
-    assert {c.name: c.attempts for c in cases} == {"one": 3, "own": 1, "refuses": 1, "in scenario": 1, "more": 1}
+    assert {c.name: c.attempts for c in cases} == {
+        "one": 3,
+        "own": 1,
+        "refuses": 1,
+        "in scenario": 1,
+        "more": 1,
+    }
 
 
 ADDS_ONE = """

@@ -1258,3 +1258,18 @@ async def test_numbers_of_python_that_json_has_not_are_errors(tmp_path: Path, co
     (tmp_path / "made.py").write_text(f"{code}\n", "utf-8")
     (attempt,), _ = await run(tmp_path)
     assert attempt.outcome == "error" and "gives NaN or an infinite number" in attempt.message
+
+
+@pytest.mark.real
+async def test_functions_that_make_prompts_hear_a_conversation_where_a_test_names_it(tmp_path: Path) -> None:
+    """promptfoo 0.121.20 gives them none; the rows of a scenario have a conversation that nobody named."""
+    config = """
+    providers: [echo]
+    prompts: ['file://make.py:made']
+    defaultTest: {options: {transform: 'output + "|" + Object.keys(context.vars).sort()'}}
+    tests: [{vars: {q: a}, metadata: {conversationId: c}}]
+    scenarios: [{config: [{vars: {z: 1}}], tests: [{vars: {q: b}}, {vars: {q: c}}]}]
+    """
+    made = "def made(context):\n    return str(len(context['vars'].get('_conversation', 'none')))\n"
+    attempts, _ = await run(suite(tmp_path, config, make_py=made))
+    assert [one.response_text for one in attempts] == ["0|_conversation,q", "4|q,z", "4|q,z"]

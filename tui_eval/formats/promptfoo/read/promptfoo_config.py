@@ -154,14 +154,26 @@ class ConfigReader:
         data = self._dereferenced(reading, whole, self.line_of) if whole is not None else None
         if data is None:
             return None
-        data = self._combined(data)
+        first, data = data, self._combined(data)
         with self._of_all_cases():
             typed = data.get("commandLineOptions")
             named = typed.get("envPath", typed.get("envFile")) if isinstance(typed, dict) else None
             of_files = env_files(named, text, reading)
             reading.env = own_env(data.get("env"), reading, of_files)
             reading.own_names = reading.env.keys() - of_files.keys() - os.environ.keys()
+        if self.others and self._filled:
+            self.others = [(other, self._with_own_env(of_files, more), at) for other, more, at in self.others]
+            data = combined([self._with_own_env(of_files, first), *(more for _, more, _ in self.others)])
         return self._with_env(data)
+
+    def _with_own_env(self, files: Mapping[str, str], data: dict[str, Any]) -> dict[str, Any]:
+        """One of several configurations: what its own `env` says stands before what a later one says."""
+        env = data.get("env")
+        if not isinstance(env, dict):
+            return data
+        reading = self.reading
+        own = SuiteEnvironment({**reading.env, **own_env(env, reading, files)}, reading.trust)
+        return {**fill_all({name: value for name, value in data.items() if name != "env"}, own), "env": env}
 
     def _with_env(self, data: dict[str, Any]) -> dict[str, Any]:
         return (

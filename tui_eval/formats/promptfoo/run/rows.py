@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tui_eval.formats.format import CasePace
-from tui_eval.formats.promptfoo.promptfoo_words import beside, own_options
+from tui_eval.formats.promptfoo.promptfoo_words import OF_A_SCENARIO, beside, own_options
 from tui_eval.javascript.values import json_text
 from tui_eval.model import Case
 from tui_eval.nunjucks.templates import flag
@@ -60,9 +60,14 @@ def at_once(settings: Mapping[str, Any]) -> int | None:
 
 def conversation(case: Case) -> tuple[str, str, str] | None:
     """The conversation of a case: its id, and the provider and prompt of its column; None: its prompt asks
-    for none. As promptfoo names them apart, 1 is not "1", an empty id is one, null is none."""
+    for none. As promptfoo names them apart, 1 is not "1", an empty id is one, null is none. Functions that make
+    prompts get one where their test names it."""
     text = (case.turns[0].text if case.turns else "") or ""
-    made = isinstance(beside(case, "promptFunction"), dict) and "conversationId" in case.metadata
+    made = (
+        isinstance(beside(case, "promptFunction"), dict)
+        and "conversationId" in case.metadata
+        and not OF_A_SCENARIO.fullmatch(str(case.metadata["conversationId"]))
+    )
     if _CONVERSATION not in text and not made:
         return None
     return conversation_name(case), case.column or case.agent or "", case.prompt or ""
