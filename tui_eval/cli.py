@@ -394,7 +394,7 @@ def prune_command(older_than: float | None, keep_size: float | None, cache: bool
 @click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, metavar="N")
 def server_command(port: int) -> int:
     """Results in a browser, for this machine only; needs the extra `web`."""
-    from tui_eval.commands.server import serve
+    from tui_eval.commands.recorded_runs import serve
 
     return serve(port)
 

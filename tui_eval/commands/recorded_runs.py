@@ -1,9 +1,12 @@
-"""`tui-eval runs`, `show`, `attach`, `cancel`, `export`, `assess`: what was run, and what is being run."""
+"""`tui-eval runs`, `show`, `attach`, `cancel`, `export`, `assess`, `server`: what was run, and what is being run."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
+import signal
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -342,6 +345,42 @@ def assess(reference: str, judge: str | None, trust: bool, as_json: bool) -> int
     else:
         say(visible(console_table.failure_modes(found)))
     return EXIT_OK
+
+
+def serve(port: int) -> int:
+    """Serve the runs of the current project until Ctrl-C.
+
+    Raises:
+        CommandError: the extra is not installed, or the port is taken.
+    """
+    from tui_eval.extensions import adding  # late: no other command needs what serving does
+    from tui_eval.reports.web_server import HOST, application
+
+    try:
+        import uvicorn
+
+        root, _ = find_root([Path.cwd()])
+        token = secrets.token_urlsafe(24)
+        app = application(root, port, token=token)
+    except ImportError:
+        raise CommandError(f"the results page needs the extra `web`: {adding('web')}") from None
+    try:
+        listening = socket.create_server((HOST, port))
+    except (OSError, OverflowError):
+        raise CommandError(f"port {port} of {HOST} cannot be used; give another with --port") from None
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
+    code = EXIT_OK
+
+    def hang_up(number: int, _: object) -> None:  # uvicorn looks after the other signals
+        nonlocal code
+        server.should_exit, code = True, 128 + number
+
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, hang_up)
+    with listening:
+        say(f"results of {root} at http://{HOST}:{port}/?token={token} (Ctrl-C ends it)")
+        server.run(sockets=[listening])
+    return code
 
 
 def _find(reference: str) -> Path:

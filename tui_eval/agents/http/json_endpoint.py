@@ -27,7 +27,7 @@ from tui_eval.agents.base import (
     SessionContext,
 )
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.http import http_call
+from tui_eval.agents.http import answer_body
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.filled_request import (
     address_of,
@@ -87,7 +87,7 @@ def _is_stream(kind: str, text: str) -> bool:
         return True
     if not _EVENT.match(text):
         return False
-    said = [data for data in http_call.all_data(f"{text}\n\n".encode("utf-8", "replace")) if data != _END]
+    said = [data for data in answer_body.all_data(f"{text}\n\n".encode("utf-8", "replace")) if data != _END]
     return bool(said) and all(isinstance(_json(data), dict) for data in said)
 
 
@@ -269,7 +269,7 @@ class HttpSession(RememberingSession):
                 code="empty-answer",
                 place=place_of(self.agent.url),
             )
-        if _is_stream(kind, text) and (why := await http_call.failure_in(text.encode())):
+        if _is_stream(kind, text) and (why := await answer_body.failure_in(text.encode())):
             raise AgentError(
                 f"no answer from {self.agent.url}: {why}",
                 answer=text,
@@ -284,7 +284,7 @@ class HttpSession(RememberingSession):
         agent, turn = self.agent, request.turn
         name = kind.partition(";")[0].strip().lower()
         if _is_stream(kind, text):
-            data = http_call.all_data(f"{text}\n\n".encode())
+            data = answer_body.all_data(f"{text}\n\n".encode())
             events = [one for one in data if one != _END]
             if len(events) > 1:
                 return self._of_events(events, _END in data, turn)
@@ -383,7 +383,7 @@ class HttpSession(RememberingSession):
         """What the events of a stream that is no answer say that it took."""
         if not _is_stream(kind, text):
             return None
-        data = http_call.all_data(f"{text}\n\n".encode())
+        data = answer_body.all_data(f"{text}\n\n".encode())
         return spent_for(self._facts([_json(one) for one in data]), Paths())
 
     def _facts(self, values: list[Any]) -> dict[str, Any]:
