@@ -387,6 +387,22 @@ def test_calls_of_several_tools_are_told_apart(pieces: list[list[dict[str, objec
     ]
 
 
+@pytest.mark.parametrize("index", [(0, 0), (None, None), (0, 1)])
+@pytest.mark.parametrize("cut", [False, True])
+def test_two_calls_of_one_tool_under_one_id_are_two(index: tuple[int | None, int | None], cut: bool) -> None:
+    """They were one with arguments that nobody could read: `max_tool_calls: 1` passed."""
+    completion = Completion(1)
+    for place, number in zip(index, ("1", "2"), strict=True):
+        pieces = ('{"q":', f"{number}}}", "") if cut else (f'{{"q":{number}}}',)
+        for arguments in pieces:
+            calls = [_call(place, "search", "search", arguments)]
+            completion.add(json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]}), "here")
+    assert [(call.name, call.arguments) for call in completion.calls] == [
+        ("search", {"q": 1}),
+        ("search", {"q": 2}),
+    ]
+
+
 async def test_the_calls_of_a_message_that_was_not_streamed_need_no_ids(server: OpenAIServer) -> None:
     calls = [{"function": {"name": "search", "arguments": {"q": place}}} for place in range(2)]
     message = {"role": "assistant", "content": None, "tool_calls": calls}

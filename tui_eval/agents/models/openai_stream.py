@@ -101,6 +101,10 @@ class CompletedCall(msgspec.Struct):
         """Whether the arguments so far are all that an object can have."""
         return isinstance(self.arguments, dict) and bool(self.raw.strip())
 
+    def is_followed_by(self, function: _Function) -> bool:
+        """Whether a piece with a name cannot go on with this one: it has arguments, and these are whole."""
+        return bool(function.name) and bool(text_of(function.arguments).strip()) and self.is_whole
+
 
 class Completion:
     """Collects one completion and says what is new in each part of it. `keeps_filtered`: what a content filter
@@ -310,26 +314,31 @@ class Completion:
     def _begun(self, piece: _ToolCall, function: _Function) -> CompletedCall | None:
         """The call that a piece goes on with; None: it begins one.
 
-        Some servers leave out the index, and Gemini's compatible end gives several calls the same.
+        Some servers leave out the index, Gemini's compatible end gives several calls the same, and some give calls
+        the name of their tool as id.
         """
         if self._at_once:
             return None  # a message that was not streamed has its calls whole
-        same = next((call for call in self.calls if call.id == piece.id), None) if piece.id else None
+        same = (
+            next((call for call in reversed(self.calls) if call.id == piece.id), None) if piece.id else None
+        )
         if piece.index is not None:
             known = self._places.get(piece.index)
             if same is not None and known is not None and known.id != piece.id and not function.name:
                 return same
         elif piece.id:
-            return same
+            return None if same is not None and same.is_followed_by(function) else same
         else:
             known = self.calls[-1] if self.calls else None
-        if known is None or not (function.name and known.name) or piece.id == known.id:
+        if known is None or not (function.name and known.name):
             return known  # an id alone begins none: vLLM made up one for each piece
+        if piece.id == known.id:
+            return None if known.is_followed_by(function) else known
         if function.name != known.name:
             return None
         if piece.id:  # also beside the name: what has begun has to end first
             return known if known.raw.strip() and not known.is_whole else None
-        return None if function.arguments and known.is_whole else known
+        return None if known.is_followed_by(function) else known
 
     def _whole(self, body: bytes, url: str) -> list[Event]:
         """A server that did not stream."""
