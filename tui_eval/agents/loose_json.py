@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -106,27 +107,49 @@ def split_metadata(text: str) -> tuple[str, dict[str, Any] | None]:
     return text, None
 
 
+_BARE = r"(?m)^[ \t]*(?P<object>\{\s*[\"'])"
+_BARE_KEPT = 20_000
+"""Characters at the end of a reply in which an object without a fence is looked for."""
+_BARE_MOST = 100
 _BLOCK = r"(?s)```(\w*)[ \t]*\r?\n(.*?)(?:```|\Z)"
 
 
 def unread_metadata(text: str, facts: Collection[str]) -> str:
     """The last fenced block of a reply in which `split_metadata` finds no metadata, where it was meant as
     such: it ends the reply and cannot be read as an object (it is cut off, say), or words come after it and
-    it holds some of `facts`."""
-    blocks = list(re.finditer(_BLOCK, text))
-    if not blocks:
-        return ""
-    last = blocks[-1]
-    label, block = last[1].lower(), last[2].strip()
-    if label and label[:4] != "json":
-        return ""
+    it holds some of `facts`. Else an object behind it that has lines of its own, no such fence, and some of `facts`."""
+    last = next(reversed(list(re.finditer(_BLOCK, text))), None)
+    if last is None:
+        return _without_fence(text[-_BARE_KEPT:], facts)
+    label, block, after = last[1].lower(), last[2].strip(), text[last.end() :]
+    found = _in_fence(block, label, after, facts) if not label or label[:4] == "json" else ""
+    return found or _without_fence(after[-_BARE_KEPT:], facts)
+
+
+def _in_fence(block: str, label: str, after: str, facts: Collection[str]) -> str:
     named = block.startswith(("{", "[")) and any(fact in block for fact in facts)
     if not named and not (block.startswith("{") if label else re.match(r"\{\s*[\"']", block)):
         return ""  # data, or code
-    if not text[last.end() :].strip():
+    if not after.strip():
         return block
     try:
         value = decode(block)
     except ValueError:
         value = None
     return block if isinstance(value, dict) and not value.keys().isdisjoint(facts) else ""
+
+
+def _without_fence(text: str, facts: Collection[str]) -> str:
+    if not any(fact in text for fact in facts):
+        return ""
+    for match in islice(re.finditer(_BARE, text), _BARE_MOST):
+        start = match.start("object")
+        try:
+            value, end = _reading.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            if any(re.match(rf"[\"']{fact}[\"']", text[match.end() - 1 :]) for fact in facts):
+                return text[start:].strip()
+            continue
+        if not value.keys().isdisjoint(facts) and not text[end:].partition("\n")[0].strip():
+            return text[start:end]
+    return ""
