@@ -330,6 +330,9 @@ class FakeList(FakePlace):
     def is_whole(self) -> bool:
         return self.whole
 
+    def has_what_was_read(self) -> bool:
+        return self.whole
+
     def when_whole(self, do: Callable[[], Any]) -> None:
         do()
 

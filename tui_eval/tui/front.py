@@ -184,6 +184,10 @@ class CaseListFront(Front, Protocol):
         """Whether it lists all that was read and the filter asks for."""
         ...
 
+    def has_what_was_read(self) -> bool:
+        """Whether all that was read has its rows, also while they are put in order."""
+        ...
+
     def when_whole(self, do: Callable[[], Any]) -> None:
         """Do this when it is whole: at once, where it is."""
         ...

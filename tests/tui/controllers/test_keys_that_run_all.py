@@ -209,6 +209,29 @@ async def test_a_pressed_while_a_thread_makes_the_list_of_what_was_read_waits_fo
 
 
 @pytest.mark.real
+async def test_one_row_is_run_while_the_list_is_put_in_order_and_what_means_several_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 5,000 cases each rerun puts them in order for seconds: `+ + +` ran one, and said that suites were read."""
+    async with half_read(tmp_path, monkeypatch, 1) as (app, pilot, go):
+        requests, place, told = app.services.engines.own.requests, app.places.suites, app.services.notices
+        go.set()
+        await until(
+            lambda: not app.state.loading and place.is_whole() and len(place.shown_entries()) == 6, pilot
+        )
+        place.case_list.go_to(place.shown_entries()[2].key)
+        with slow_list(place, monkeypatch):
+            place.arrangement.remake()
+            assert place.arrangement.busy
+            await pilot.press("r")
+            await until(lambda: requests, pilot)
+            assert [one.partition("::")[2] for one in requests[0].case_ids or []] == [NAMES[2]]
+            await pilot.press("a")
+            await until(lambda: "putting the list in order" in str(told.lines), pilot)
+            assert len(requests) == 1 and "reading the suites" not in str(told.lines)
+
+
+@pytest.mark.real
 async def test_a_filter_typed_while_a_thread_makes_the_list_keeps_none_of_the_last_suites_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

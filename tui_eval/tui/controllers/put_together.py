@@ -96,7 +96,11 @@ class Controllers:
             handlers = controller.handlers()
             running = {
                 name: self.suites.before_running(
-                    handlers[name], of_list=True, at_cursor=name not in OF_ALL, of_case=name == "case.step"
+                    handlers[name],
+                    of_list=True,
+                    at_cursor=name not in OF_ALL,
+                    of_row=name not in (*OF_ALL, "run.failed"),
+                    of_case=name == "case.step",
                 )
                 for name in RUNNING
                 if name in handlers

@@ -263,18 +263,25 @@ class SuiteController:
             place.go_when_there(cursor)
 
     def before_running(
-        self, run: Handler, *, of_list: bool = False, at_cursor: bool = False, of_case: bool = False
+        self,
+        run: Handler,
+        *,
+        of_list: bool = False,
+        at_cursor: bool = False,
+        of_row: bool = False,
+        of_case: bool = False,
     ) -> Handler:
         """What a key does that runs cases: the suites are read to their end first, then all is asked about
         that they would do and that has no answer yet. Where it is put off once more, nothing runs. `of_list`:
         the cases are those of the list, which is to hold all that was read; `at_cursor`: those of the line
-        under its cursor; `of_case`: it is one."""
+        under its cursor; `of_row`: where that is one row it alone is meant, whatever the others are; `of_case`: it is
+        one."""
 
         def when_read() -> Any:
             if self._looking:
                 return self._core.notices.say("a run is being started")
             read = self._read_to >= self._needed
-            if read and (not of_list or self._is_listed()):
+            if read and (not of_list or (of_row and self._means_one_row()) or self._is_listed()):
                 # Where no case is meant nothing is run, and it says so.
                 return run() if of_case and self._places.pointer() is None else self._ask_first(run)
             front = self._looked_at
@@ -282,7 +289,12 @@ class SuiteController:
             if at_cursor and line is None and front is self._places.suites:
                 return run()  # it says that there is none
             self._kept = kept = _Kept(run, front, line.key if line is not None else "")
-            self._core.notices.say("reading the suites: it is run when they have been read")
+            ordered = read and self._has_rows()
+            self._core.notices.say(
+                "putting the list in order: it is run then"
+                if ordered
+                else "reading the suites: it is run when they have been read"
+            )
             if read:
                 self._when_listed(kept)
             return None
@@ -332,6 +344,22 @@ class SuiteController:
         self.declined -= frozenset(unanswered)
         self.ask_trust([*unanswered], run)
         return None
+
+    def _has_rows(self) -> bool:
+        """Whether the list whose cases run has a row of each case that was read, also while it is put in order."""
+        place = self._places.list_to_run
+        return isinstance(place, CaseListFront) and place.has_what_was_read()
+
+    def _means_one_row(self) -> bool:
+        """Whether the one row under the list's cursor is meant, or the case that is open: in a long list its attempts
+        follow each other faster than that is put in order."""
+        front = self._looked_at
+        if front is None or not self._has_rows():
+            return False
+        if not isinstance(front, CaseListFront):
+            return front.kind == "case"
+        line = front.line_under_cursor()
+        return line is not None and line.entry is not None and not front.marked()
 
     def _is_listed(self) -> bool:
         """Whether the list whose cases run holds all that was read."""

@@ -82,6 +82,8 @@ class ListArrangement:
         self._token: object = None
         self._made_of: object = None
         """The cases, as they were read, that the rows are made from."""
+        self._taken_of: object = None
+        """Those that the rows there are were made from, while others may be in the making."""
         self._waits: list[Callable[[], Any]] = []
         """What is done when the list is whole."""
         self._others = False
@@ -133,7 +135,7 @@ class ListArrangement:
         arrangement, keep = self._arrangement, self._prepare()
         self._at_work = arrangement
         self._made_of = self._services.state.rows
-        make, old, suites = self._source.maker(), self.rows, list(self._source.suites())
+        make, old, suites, read = self._source.maker(), self.rows, list(self._source.suites()), self._made_of
         view, token, here = self._snapshot(), self._services.state.token, self._here()
         mended = self._just_mended()
         self._late, self._others = set(), False
@@ -156,7 +158,7 @@ class ListArrangement:
                 return
             self._at_work = 0
             late, self._late = self._late or set(), None
-            self.rows, self._token = made[0], token
+            self.rows, self._token, self._taken_of = made[0], token, read
             self._carry_marks(old)
             self.view.held.update(view.held)
             self._mended.update(dict.fromkeys(made[2] - self._mended.keys(), monotonic()))
@@ -183,6 +185,7 @@ class ListArrangement:
         """Make the lines anew (and the entries from the state, where `entries`)."""
         if entries or not self.rows:
             self._token, self._made_of = self._services.state.token, self._services.state.rows
+            self._taken_of = self._made_of
             old, self._late, self._others = self.rows, None, False
             self.rows = {entry.key: entry for entry in self._source.maker()()}
             self._hold(old, self.rows)
@@ -366,6 +369,11 @@ class ListArrangement:
         if self._made_of is not self._services.state.rows:
             self.remake()
         return not self._at_work and not self.busy
+
+    def has_what_was_read(self) -> bool:
+        """Whether there is a row of each case as it was read last; how they stand, and their order, may be in the
+        making."""
+        return bool(self.rows) and self._taken_of is self._services.state.rows and not self._others
 
     def when_whole(self, do: Callable[[], Any]) -> None:
         """Do this when the list is whole: at once, where it is."""

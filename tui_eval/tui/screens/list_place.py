@@ -128,6 +128,10 @@ class ListPlace(Place, inherit_bindings=False):
         """Whether it lists all that was read and the filter asks for; see `ListArrangement.is_whole`."""
         return self.arrangement.is_whole()
 
+    def has_what_was_read(self) -> bool:
+        """Whether all that was read has its rows; see `ListArrangement.has_what_was_read`."""
+        return self.arrangement.has_what_was_read()
+
     def when_whole(self, do: Callable[[], Any]) -> None:
         """Do this when it is whole; see `ListArrangement.when_whole`."""
         self.arrangement.when_whole(do)
