@@ -12,7 +12,7 @@ import pytest
 from tui_eval.frames import nao_reference
 from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.sql_worker import SqlResult
+from tui_eval.frames.databases import SqlResult
 from tui_eval.frames.value_texts import interval, moment, period
 
 

@@ -40,7 +40,7 @@ TYPES: dict[str, str] = {
     "promptfoo-http": "tui_eval.agents.promptfoo.promptfoo_http:PromptfooHttpAgent",
     "ollama": "tui_eval.agents.models.ollama:OllamaAgent",
     "websocket": "tui_eval.agents.promptfoo.promptfoo_websocket:WebSocketAgent",
-    "webhook": "tui_eval.agents.promptfoo.promptfoo_webhook:WebhookAgent",
+    "webhook": "tui_eval.agents.promptfoo.promptfoo_http:WebhookAgent",
     "javascript": "tui_eval.agents.programs.script_providers:JavaScriptAgent",
     "ruby": "tui_eval.agents.programs.script_providers:RubyAgent",
     "huggingface-classifier": "tui_eval.agents.models.classifiers:HuggingFaceClassifier",

@@ -1,4 +1,4 @@
-"""Opening the databases of a project read-only, with nothing outside them in reach.
+"""Opening the databases of a project read-only, with nothing outside them in reach; what comes of a query.
 
 A DuckDB file is opened for one query (an open handle locks the agent out). SQLite answers in its own dialect
 (`sqlite_file`); for what it does not understand its tables are loaded into DuckDB's memory, as folders of files are, so
@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tui_eval.guard.text import clip
 
 if TYPE_CHECKING:
     import duckdb
+    import polars as pl
 
 _LOCK_TRIES = 6
 _LOCK_PAUSE = 0.15
@@ -64,6 +66,37 @@ class WrongQuery(SqlError):
 
 class TooLate(SqlError):
     """The time was up: while the tables were loaded, or while the query ran."""
+
+
+@dataclass(slots=True)
+class SqlResult:
+    """Rows of a query. `types` are DuckDB's names by column; `ordered`: there is a top-level ORDER BY, by the
+    result columns `order_columns` where they could be found (empty: all). `places`: the place of each row in
+    that order, one for all that tie, where the database was asked for it (None: it was not). `renamed`: the
+    columns that the query calls as another one before them, by their name here, with that. `dialect` is that
+    of the database which ran it, as sqlglot calls it."""
+
+    columns: list[str]
+    frame: pl.DataFrame
+    ordered: bool = False
+    types: dict[str, str] = field(default_factory=dict)
+    order_columns: tuple[str, ...] = ()
+    places: pl.Series | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
+    dialect: str = "duckdb"
+
+
+def distinct_names(names: list[str]) -> list[str]:
+    """The names of columns, a number behind those that stand twice."""
+    taken: set[str] = set()
+    made: list[str] = []
+    for name in names:
+        number, fresh = 1, name
+        while fresh in taken or (fresh != name and fresh in names):
+            fresh, number = f"{name}_{number}", number + 1
+        taken.add(fresh)
+        made.append(fresh)
+    return made
 
 
 def one_line(problem: BaseException | str) -> str:

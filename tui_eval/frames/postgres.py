@@ -16,9 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.extensions import adding
-from tui_eval.frames.databases import NoDatabase, SqlError, TooLate, WrongQuery, one_line
+from tui_eval.frames.databases import (
+    NoDatabase,
+    SqlError,
+    SqlResult,
+    TooLate,
+    WrongQuery,
+    distinct_names,
+    one_line,
+)
 from tui_eval.frames.postgres_query import read_postgres
-from tui_eval.frames.sql_worker import SqlResult, distinct_names
 from tui_eval.frames.value_texts import duck_text
 
 if TYPE_CHECKING:

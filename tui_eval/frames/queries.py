@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui_eval.frames.compare import FrameComparison
+    from tui_eval.frames.databases import SqlResult
     from tui_eval.frames.mended_queries import MendedQuery
-    from tui_eval.frames.sql_worker import SqlResult
     from tui_eval.frames.tied_rows import CutTies
     from tui_eval.model import DataDetails
 

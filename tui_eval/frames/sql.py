@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval.config.project import DatabaseSpec
-from tui_eval.frames.databases import SqlError, TooLate, one_line
+from tui_eval.frames.databases import SqlError, SqlResult, TooLate, one_line
 from tui_eval.frames.numbers import MIXED, mixed_cell
-from tui_eval.frames.sql_worker import KINDS, QueryAnswered, QueryAsked, SqlResult, framed
+from tui_eval.frames.sql_worker import KINDS, QueryAnswered, QueryAsked, framed
 
 if TYPE_CHECKING:
     import polars as pl

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from tui_eval.frames.comparison_rules import ComparisonSettings
-    from tui_eval.frames.sql_worker import SqlResult
+    from tui_eval.frames.databases import SqlResult
 
 _LONGEST = 20_000
 _MOST = 10_000

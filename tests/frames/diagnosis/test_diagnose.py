@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
+from tui_eval.frames.databases import SqlResult
 from tui_eval.frames.diagnosis import Finding, codes, diagnose, diagnosis_of, diagnosis_of_details, sentence
 from tui_eval.frames.difference import align
 from tui_eval.frames.one_table import OneTable
-from tui_eval.frames.sql_worker import SqlResult
 from tui_eval.model import DataDetails
 
 c = pl.col

@@ -53,7 +53,7 @@ from tui_eval.frames.typed_columns import declared_text, holds_days, is_nan, tex
 from tui_eval.frames.value_texts import canonical
 
 if TYPE_CHECKING:
-    from tui_eval.frames.sql_worker import SqlResult
+    from tui_eval.frames.databases import SqlResult
     from tui_eval.model import DataDetails
 
 MOST = 3

@@ -24,8 +24,8 @@ from tui_eval.tui.state.text.lines import Line
 
 if TYPE_CHECKING:
     from tui_eval.config.project import DatabaseSpec
+    from tui_eval.frames.databases import SqlResult
     from tui_eval.frames.queries import Conclusion
-    from tui_eval.frames.sql_worker import SqlResult
     from tui_eval.frames.tied_rows import CutTies
 
 SECONDS = 30.0

@@ -1,0 +1,271 @@
+"""Queries that DuckDB answers: one SELECT each, ended when its time is up, its rows as a frame can hold them.
+
+Only for the process that may be killed (`sql_worker`).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from tui_eval.config.project import DatabaseSpec
+from tui_eval.frames.databases import SqlError, SqlResult, TooLate, distinct_names, one_line, opened, quoted
+from tui_eval.frames.query_words import bare_statement, orders_rows, read_query
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+
+def in_duckdb(database: DatabaseSpec, sql: str, memory_mb: int, end: float, timeout: float) -> SqlResult:
+    """The rows of a query on a database that is opened for it alone.
+
+    Raises:
+        SqlError: no rows, and why.
+    """
+    query = only_a_select(sql)
+    with opened(database, query, memory_mb, end) as connection:
+        return queried(connection, query, memory_mb, end, timeout)
+
+
+def queried(
+    connection: duckdb.DuckDBPyConnection, query: str, memory_mb: int, end: float, timeout: float
+) -> SqlResult:
+    """The rows of a query on an open connection, by `end`.
+
+    Raises:
+        SqlError: no rows, and why.
+    """
+    import duckdb
+
+    with _Watch(connection, end, timeout) as watch:
+        try:
+            return _run(connection, query)
+        except duckdb.InterruptException:
+            raise watch.error("the query was interrupted") from None
+        except duckdb.OutOfMemoryException:
+            raise SqlError(f"the query needs more than {memory_mb} MB of memory") from None
+        except duckdb.Error as problem:
+            detail = "" if watch.reason else _detail(connection, query, problem)
+            raise watch.error(one_line(problem), detail) from None
+        except Exception:
+            if watch.reason:  # its rows were being read: polars has an error of its own for that
+                raise TooLate(watch.reason) from None
+            raise
+
+
+def _detail(connection: duckdb.DuckDBPyConnection, query: str, problem: duckdb.Error) -> str:
+    """All that DuckDB says of a query that cannot be bound; only `execute` shows the place."""
+    import duckdb
+
+    if isinstance(problem, duckdb.BinderException | duckdb.CatalogException):
+        try:
+            connection.execute(query).fetchone()
+        except duckdb.Error as again:
+            return str(again)
+    return str(problem)
+
+
+def schema_text(database: DatabaseSpec, memory_mb: int, end: float, timeout: float) -> str:
+    """The tables of a database with their columns, a line each."""
+    import duckdb
+
+    with opened(database, None, memory_mb, end) as connection, _Watch(connection, end, timeout) as watch:
+        try:
+            found = connection.execute(
+                "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() "
+                "WHERE NOT internal ORDER BY schema_name, table_name, column_index"
+            ).fetchall()
+        except duckdb.Error as problem:
+            raise watch.error(one_line(problem)) from None
+    tables: dict[str, list[str]] = {}
+    for schema, table, column, kind in found:
+        name = table if schema == "main" else f"{schema}.{table}"
+        tables.setdefault(name, []).append(f"{_bare(column)} {kind}")
+    return "\n".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
+
+
+_HELD = {
+    "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+    "HUGEINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", '"NULL"',
+}  # fmt: skip
+
+
+def only_a_select(sql: str) -> str:
+    """The statement, if it is one SELECT.
+
+    Raises:
+        SqlError: it is another, or several.
+    """
+    import duckdb
+
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as problem:
+        raise SqlError(one_line(problem), str(problem)) from None
+    if len(statements) != 1:
+        raise SqlError("there is no SQL statement" if not statements else "only one SQL statement is allowed")
+    kind = statements[0].type
+    if kind == duckdb.StatementType.MULTI:
+        raise SqlError("PIVOT over unknown columns is several statements; name its values with IN (…)")
+    if kind != duckdb.StatementType.SELECT:
+        raise SqlError(f"only SELECT is allowed, not {str(kind).rsplit('.', 1)[-1]}")
+    return bare_statement(statements[0].query)
+
+
+class _Watch:
+    """Interrupts a connection's query when its time is up."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, end: float, timeout: float) -> None:
+        self.reason = ""
+        self._connection, self._end, self._timeout = connection, end, timeout
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="sql-limit", daemon=True)
+
+    def __enter__(self) -> _Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def error(self, message: str, detail: str = "") -> SqlError:
+        """What a query ended with: that its time was up, where it was, else `message`."""
+        return TooLate(self.reason) if self.reason else SqlError(message, detail)
+
+    def _watch(self) -> None:
+        if self._done.wait(max(0.0, self._end - time.monotonic())):
+            return
+        self.reason = f"the query took longer than {self._timeout:g} s"
+        while True:
+            self._connection.interrupt()  # again and again: the query may not have begun
+            if self._done.wait(0.02):
+                return
+
+
+def _run(connection: duckdb.DuckDBPyConnection, query: str) -> SqlResult:
+    import polars as pl
+
+    relation = connection.sql(query)
+    if relation is None:
+        raise SqlError("the statement gives no rows")
+    types = [str(kind) for kind in relation.types]
+    relation_names = list(relation.columns)
+    names = distinct_names(relation_names)
+    if names != relation_names or any(not _held(kind) for kind in types):
+        inner = ", ".join(f"c{index}" for index in range(len(names)))
+        shown = ", ".join(_shown(f"c{index}", kind) for index, kind in enumerate(types))
+        relation = connection.sql(f"SELECT {shown} FROM (\n{query}\n) AS q({inner})")
+    frame = pl.DataFrame(relation)
+    frame.columns = names
+    for index, kind in enumerate(types):
+        if kind == "HUGEINT" and (texts := _beyond_decimals(frame.to_series(index))) is not None:
+            frame.replace_column(index, texts)
+            types[index] = "BIGNUM"
+    ordered, order_columns = _order(connection, query, names)
+    renamed = {name: own for name, own in zip(names, relation_names, strict=True) if name != own}
+    kinds = dict(zip(names, types, strict=True))
+    return SqlResult(names, frame, ordered, kinds, order_columns, renamed=renamed)
+
+
+def _beyond_decimals(column: pl.Series) -> pl.Series | None:
+    """HUGEINTs as texts where one has 39 digits: they come as DECIMAL(38), which rounds it. None: none has."""
+    import polars as pl
+
+    if column.dtype != pl.Decimal:
+        return None
+    whole = column.cast(pl.Int128)
+    least, most = whole.min(), whole.max()
+    if not isinstance(least, int) or not isinstance(most, int) or max(-least, most) < 10**38:
+        return None
+    texts = [None if value is None else str(value) for value in whole.to_list()]
+    return pl.Series(column.name, texts, dtype=pl.String)
+
+
+def _held(kind: str) -> bool:
+    return kind in _HELD or (kind.startswith("DECIMAL(") and kind.endswith(")"))
+
+
+def _shown(column: str, kind: str) -> str:
+    """A column as a frame can hold it, temporal ones in the spelling of nao's API: a fraction of a second has six
+    digits, nine where it has more."""
+    if _held(kind):
+        return column
+    text = f"CAST({column} AS VARCHAR)"
+    if kind == "TIME":
+        whole = f"strftime(DATE '2000-01-01' + {column}, '%H:%M:%S.%f')"
+        return f"CASE WHEN {_FRACTION.format(column)} THEN {whole} ELSE {text} END"
+    moment, zone = column, ""
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        moment, zone = f"make_timestamp(epoch_us({column}))", "+00:00"
+    elif kind not in ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
+        return text
+    spelled = f"CAST({moment} AS VARCHAR)"
+    cases = [
+        f"NOT isfinite({column}) THEN {text}",
+        # As PostgreSQL writes it.
+        f"{spelled} LIKE '%(BC)%' THEN replace({spelled}, ' (BC)', '') || '{zone} BC'",
+    ]
+    if kind == "TIMESTAMP_NS":
+        cases.append(f"nanosecond({column}) % 1000 <> 0 THEN strftime({column}, '{_MOMENT}%n')")
+    if kind != "DATE":
+        cases.append(f"{_FRACTION.format(moment)} THEN strftime({moment}, '{_MOMENT}%f{zone}')")
+    written = f"{spelled} || 'T00:00:00'" if kind == "DATE" else f"replace({spelled}, ' ', 'T') || '{zone}'"
+    return f"CASE {' '.join(f'WHEN {case}' for case in cases)} ELSE {written} END"
+
+
+_FRACTION = "microsecond({}) % 1000000 <> 0"
+_MOMENT = "%Y-%m-%dT%H:%M:%S."
+
+
+def _order(
+    connection: duckdb.DuckDBPyConnection, query: str, names: list[str]
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether the statement has a top-level ORDER BY, and which result columns it names."""
+    import duckdb
+
+    try:
+        # All of it: a connection with an unfinished result takes no other query.
+        found = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+        tree = json.loads(found[0][0]) if found else {}
+        node = tree["statements"][0]["node"]
+        while node.get("type") == "CTE_NODE":
+            node = node["child"]
+        orders = [
+            order
+            for modifier in node.get("modifiers", [])
+            if modifier.get("type") == "ORDER_MODIFIER"
+            for order in modifier["orders"]
+        ]
+    except (duckdb.Error, KeyError, IndexError, TypeError, ValueError):
+        return _order_by_sqlglot(query), ()
+    columns: list[str] = []
+    for order in orders:
+        expression = order.get("expression", {})
+        name: Any = None
+        if expression.get("type") == "COLUMN_REF":
+            name = expression["column_names"][-1]
+        elif expression.get("type") == "VALUE_CONSTANT":
+            literal = expression.get("literal") or expression.get("value") or {}
+            place = str(literal.get("text", literal.get("value", "")))
+            if place.isdigit() and 1 <= int(place) <= len(names):
+                name = names[int(place) - 1]
+        if name not in names:
+            return True, ()
+        columns.append(name)
+    return bool(orders), tuple(columns)
+
+
+def _order_by_sqlglot(query: str) -> bool:
+    try:
+        tree = read_query(query, "duckdb")
+    except Exception:
+        return orders_rows(query)
+    return tree.args.get("order") is not None
+
+
+def _bare(name: str) -> str:
+    return name if name.isidentifier() else quoted(name)
