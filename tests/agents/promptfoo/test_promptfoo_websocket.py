@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +19,42 @@ from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request
 from tui_eval.agents.promptfoo import promptfoo_websocket
 from tui_eval.config.project import ConfigError
-from tui_eval.events import Exchanged
+from tui_eval.events import Exchanged, Retrying
 from tui_eval.model import Reply
 
 
 class Talker(Server):
-    """Answers each message with `says`; `hangs` says nothing, /closes goes away at once."""
+    """Answers each message with `says`. /closes goes away at once, /refuses with a reason, /on-and-on never ends nor
+    says goodbye, /slowly pauses between its words, /moved is elsewhere, /busy refuses as often as `busy` says."""
 
     says: list[str]
+    busy = 0
 
     def routes(self, app: web.Application) -> None:
-        app.router.add_get("/chat", self.chat)
-        app.router.add_get("/closes", self.chat)
+        for path in ("/chat", "/closes", "/refuses", "/slowly"):
+            app.router.add_get(path, self.chat)
+        app.router.add_get("/on-and-on", self.on_and_on)
+        app.router.add_get("/moved", self.moved)
+        app.router.add_get("/busy", self.refused)
+
+    async def on_and_on(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.receive()
+        with suppress(ConnectionError):
+            for text in [*self.says, *["more"] * 1000]:
+                await socket.send_str(text)
+                await asyncio.sleep(0.01)
+        return socket
+
+    async def moved(self, request: web.Request) -> web.Response:
+        raise web.HTTPFound("/chat")
+
+    async def refused(self, request: web.Request) -> web.WebSocketResponse:
+        self.busy -= 1
+        if self.busy >= 0:
+            raise web.HTTPServiceUnavailable
+        return await self.chat(request)
 
     async def chat(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(protocols=("v2",))
@@ -40,7 +66,12 @@ class Talker(Server):
                 )
                 if request.path == "/closes":
                     break
+                if request.path == "/refuses":
+                    await socket.close(code=1008, message=b"invalid token")
+                    break
                 for text in self.says:
+                    if request.path == "/slowly":
+                        await asyncio.sleep(0.15)
                     await socket.send_str(text)
         return socket
 
@@ -112,15 +143,71 @@ async def test_an_answer_in_pieces(server: Talker, tmp_path: Path, where: str) -
     [
         ("/chat", {"transformResponse": "({error: 'no such order'})"}, "^no such order$"),
         ("/chat", {"transformResponse": "data.nope"}, "found no output in the answer"),
+        ("/chat", {"transformResponse": "({output: data.nope})"}, "transformResponse found no output"),
+        (
+            "/chat",
+            {"transformResponse": "({output: data.nope, metadata: {}})"},
+            "transformResponse found no output",
+        ),
+        ("/chat", {"streamResponse": "(a, d) => [{output: a.nope}, true]"}, "streamResponse found no output"),
         ("/chat", {"transformResponse": "data.a.b"}, r"config\.transformResponse: TypeError"),
         ("/chat", {"streamResponse": "1"}, r"must return \[accumulator, isComplete\]"),
         ("/closes", {}, "closed the connection before it answered"),
+        ("/refuses", {}, r"before it answered \(1008: invalid token\)$"),
         ("/none", {}, "refuses the connection: HTTP 404"),
+        ("/moved", {"headers": {"X-Api-Key": "k"}}, "redirects to /chat: that is not followed"),
+        ("/chat", {"protocols": "v3"}, "speaks none of the protocols"),
+        ("/chat", {"headers": {"X": "a\nb"}}, "^this cannot be sent to "),
     ],
 )
 async def test_what_fails_is_said(server: Talker, path: str, config: dict[str, Any], said: str) -> None:
     with pytest.raises(AgentError, match=said):
         await asked(server, path, **config)
+    if path == "/moved":
+        assert not server.requests, "its key went along"
+
+
+async def test_an_answer_counts_whose_server_never_says_goodbye(server: Talker) -> None:
+    """The farewell was waited for within the limit, ten seconds for each message that came meanwhile."""
+    began = time.monotonic()
+    _, reply = await asked(server, "/on-and-on", timeoutMs=1500, transformResponse="data.answer")
+    assert reply.text == "hello"
+    assert (reply.latency_ms or 0) < promptfoo_websocket.LINGER * 1000
+    assert time.monotonic() - began < 1.4
+
+
+async def test_the_limit_ends_with_the_first_message(server: Talker) -> None:
+    server.says = ["one ", "two ", "three ", "END"]
+    code = "(a, d) => d.data === 'END' ? [{output: a.t}, true] : [{t: (a.t ?? '') + d.data}, false]"
+    _, reply = await asked(server, "/slowly", timeoutMs=400, streamResponse=code)
+    assert reply.text == "one two three "
+
+
+async def test_messages_without_end_are_too_large(server: Talker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promptfoo_websocket, "LARGEST", 2_000_000)
+    server.says = ["x" * 600_000] * 4
+    with pytest.raises(AgentError, match="is larger than 2 MB"):
+        await asked(server, streamResponse="(a, d) => [{n: 1}, false]")
+
+
+async def test_a_server_that_is_busy_is_asked_again(server: Talker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promptfoo_websocket, "backoff", lambda attempt: 0.01)
+    server.busy = 2
+    events, reply = await asked(server, "/busy", transformResponse="data.answer")
+    assert (reply.text, len(of(events, Retrying)), len(of(events, Exchanged))) == ("hello", 2, 3)
+    server.busy = 100
+    with pytest.raises(AgentError, match="refuses the connection: HTTP 503") as caught:
+        await asked(server, "/busy")
+    assert caught.value.status == 503
+    assert server.busy == 100 - 1 - promptfoo_websocket.RETRIES
+
+
+async def test_a_null_is_no_output_and_what_javascript_takes_for_no_json_is_text(server: Talker) -> None:
+    _, reply = await asked(server, transformResponse="data.none ?? null")
+    assert (reply.text, reply.text_missing) == ("", True)
+    server.says = ['{"answer": NaN}']
+    _, reply = await asked(server)
+    assert reply.text == '{"answer": NaN}'
 
 
 async def test_an_answer_that_is_too_large_is_said_to_be(
@@ -144,7 +231,8 @@ async def test_a_server_that_says_nothing(server: Talker) -> None:
     ("url", "said"),
     [("ws://127.0.0.1:9/", "connection refused"), ("ws://{{v}}", r"is not a ws\(s\) URL|no answer")],
 )
-async def test_no_server(url: str, said: str) -> None:
+async def test_no_server(url: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promptfoo_websocket, "backoff", lambda attempt: 0.01)
     agent = provider({"id": "websocket", "config": {"url": url, "messageTemplate": "x"}})
     with pytest.raises(AgentError, match=said):
         await talk(agent, Request(1, "hi", vars={"v": "[bad"}))
