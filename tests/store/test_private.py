@@ -7,6 +7,7 @@ import fcntl
 import os
 import sqlite3
 import stat
+import struct
 from contextlib import closing
 from pathlib import Path
 
@@ -131,6 +132,66 @@ def test_databases_that_are_links_are_not_followed(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is a link, which is not followed"):
         Notes(tmp_path).put(HumanNote("r", 1, "c", None, "mine"))
     assert target.read_bytes() == before
+
+
+def hot_journal(database: Path, names: Path) -> None:
+    """A journal that SQLite rolls back when it opens the database to write, and that says to be a part of `names`, the
+    journal of several databases, which SQLite deletes then."""
+    page = database.read_bytes()[: int.from_bytes(database.read_bytes()[16:18], "big")]
+    size = len(page)
+    summed = sum(page[at] for at in range(size - 200, 0, -200)) & 0xFFFFFFFF
+    magic = bytes.fromhex("d9d505f920a163d7")
+    head = magic + struct.pack(">IIIII", 1, 0, database.stat().st_size // size, 512, size)
+    record = struct.pack(">I", 1) + page + struct.pack(">I", summed)
+    name = str(names).encode()
+    end = struct.pack(">I", 0x40000000 // size + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    journal = database.with_name(f"{database.name}-journal")
+    journal.write_bytes(head.ljust(512, b"\0") + record + end)
+
+
+def test_sqlite_deletes_what_such_a_journal_names(tmp_path: Path) -> None:
+    database, precious = tmp_path / "a.db", tmp_path / "precious"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE t (a)")
+    precious.write_text("precious", "utf-8")
+    hot_journal(database, precious)
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("SELECT * FROM t")
+    assert not precious.exists()
+
+
+@pytest.mark.parametrize("name", ["index.db", "runs/run.db"])
+def test_a_journal_that_came_with_a_folder_deletes_no_file_of_the_persons(tmp_path: Path, name: str) -> None:
+    run = recorded(tmp_path)
+    Index(tmp_path).record(run)
+    precious = tmp_path / "precious"
+    precious.write_text("precious", "utf-8")
+    database = run / "run.db" if name.startswith("runs/") else tmp_path / ".tui-eval" / name
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    hot_journal(database, precious)
+    if database.name == "run.db":
+        for reach in (RunReader, connect):
+            with pytest.raises((StoreError, sqlite3.Error), match="-journal beside it names another file"):
+                reach(run)
+    assert Index(tmp_path).runs() or database.name == "run.db"
+    assert precious.read_text("utf-8") == "precious"
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
+def test_a_pipe_in_the_place_of_a_journal_makes_nobody_wait(tmp_path: Path, ending: str) -> None:
+    run = recorded(tmp_path)
+    Index(tmp_path).record(run)
+    for database in (run / "run.db", tmp_path / ".tui-eval" / "index.db"):
+        beside = database.with_name(f"{database.name}{ending}")
+        beside.unlink(missing_ok=True)
+        os.mkfifo(beside)
+    for reach in (RunReader, connect):
+        with pytest.raises(
+            (StoreError, sqlite3.Error), match=f"run.db{ending} beside it is not what tui-eval"
+        ):
+            reach(run)
+    Index(tmp_path).runs()
 
 
 def test_rows_are_not_written_through_a_link(tmp_path: Path) -> None:

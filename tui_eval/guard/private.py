@@ -176,8 +176,9 @@ def prepare_database(path: Path) -> None:
     """Make an SQLite file of mode 600 before SQLite does, which gives its journals the same mode.
 
     Raises:
-        sqlite3.OperationalError: it cannot be made, is a link, or is no file.
+        sqlite3.OperationalError: it cannot be made, is a link, or is no file; or so is what SQLite reads beside it.
     """
+    _check_beside(path)
     try:
         os.close(open_file(path, os.O_RDWR | os.O_CREAT))
     except PermissionError:
@@ -190,12 +191,51 @@ def check_database(path: Path) -> None:
     """See that an SQLite file is none that a link leads to.
 
     Raises:
-        sqlite3.OperationalError: it is a link, or no file.
+        sqlite3.OperationalError: it is a link, or no file; or so is what SQLite reads beside it.
     """
+    _check_beside(path)
     with contextlib.suppress(OSError):
         found = os.lstat(_own(path))
         if not stat.S_ISREG(found.st_mode):
             raise _as_sqlite(_refused(path, found))
+
+
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+
+
+def _check_beside(path: Path) -> None:
+    """See that what lies beside an SQLite file, which SQLite opens by itself, leads it nowhere else: for a pipe in the
+    place of a journal it waits for ever, deaf to signals, and it deletes the file that a journal of several databases
+    names. Ours never are of several.
+
+    Raises:
+        sqlite3.OperationalError: it is a link or no file, or names another file.
+    """
+    for ending in ("-journal", "-wal", "-shm"):
+        beside = path.with_name(path.name + ending)
+        try:
+            found = os.lstat(beside)
+            names_another = ending == "-journal" and _names_another(beside, found)
+        except OSError:
+            continue  # there is none, or it is gone by now
+        if not stat.S_ISREG(found.st_mode):
+            why = _refused(beside, found).strerror
+        elif names_another:
+            why = "names another file, which SQLite would delete; remove it"
+        else:
+            continue
+        raise _as_sqlite(OSError(errno.EINVAL, f"{beside.name} beside it {why}", str(beside)))
+
+
+def _names_another(journal: Path, found: os.stat_result) -> bool:
+    """Whether a journal ends with the name of one for several databases, as SQLite reads it (`readSuperJournal`)."""
+    if not stat.S_ISREG(found.st_mode) or found.st_size < 16:
+        return False
+    handle = os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.pread(handle, 8, found.st_size - 8) == _JOURNAL_MAGIC
+    finally:
+        os.close(handle)
 
 
 def keep_in_memory(connection: sqlite3.Connection) -> None:
