@@ -16,10 +16,22 @@ from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import chosen_model
 from tui_eval.agents.models.openai import OpenAIAgent
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
-from tui_eval.events import Event, Finished, Note, ReasoningDelta, TextDelta, ToolCall, UsageReport
+from tui_eval.events import (
+    Event,
+    Finished,
+    Note,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    UsageReport,
+)
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 from tui_eval.model_ids import plain_name
+
+_GIVEN = ("arguments", "input", "action", "queries", "code")
+"""Where calls of the several tools say what they were given."""
 
 
 class OpenAIResponsesAgent(OpenAIAgent):
@@ -32,6 +44,8 @@ class OpenAIResponsesAgent(OpenAIAgent):
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:
         """The parameters of a request."""
+        if not self.promptfoo:
+            return self.parameters
         return promptfoo_models.responses(model, promptfoo_models.filled_in(self.parameters, request.vars))
 
 
@@ -45,6 +59,8 @@ class ResponsesSession(Session):
         self.callbacks = agent.callbacks.for_attempt(context) if agent.callbacks is not None else None
         self.priced = not (agent.promptfoo and context.reference) or promptfoo_models.is_priced(model)
         self.tested = tested
+        self.as_promptfoo = agent.promptfoo or tested
+        """Whether an answer is promptfoo's output, with thoughts and calls in it, or what was said."""
         self.model = model
         self.headers = context.model_headers
         self.messages: list[Any] = []
@@ -100,7 +116,7 @@ class ResponsesSession(Session):
                     answered[number] = output
                 if self.callbacks.failed:
                     yield Note(self.callbacks.failed)
-        events, text = _read(answer["output"], answered)
+        events, text = _read(answer["output"], answered, spoken=not self.as_promptfoo)
         refusal = next(filter(None, map(_refusal, answer["output"])), None)
         text = refusal or text
         kinds = [text_of(item.get("type")) for item in answer["output"] if isinstance(item, dict)]
@@ -192,26 +208,41 @@ class ResponsesSession(Session):
         return prices.cost_of(model, self.model, usage, costs, own, priced=self.priced)
 
 
-def _read(items: list[Any], answered: dict[int, str]) -> tuple[list[Event], str]:
+def _read(items: list[Any], answered: dict[int, str], spoken: bool = False) -> tuple[list[Event], str]:
     """The events of an output, and its text as promptfoo has it: what each item says, one below the other; of calls
-    that the suite's functions answered, by their places, the answers."""
+    that the suite's functions answered, by their places, the answers. `spoken`: its messages alone."""
     events: list[Event] = []
     parts: list[str] = []
     for number, item in enumerate(items):
         if not isinstance(item, dict):
             continue
-        if item.get("type") == "function_call":
-            arguments = item.get("arguments")
-            if isinstance(arguments, str):
-                with suppress(ValueError):
-                    arguments = decode(arguments)
-            call_id = str(item.get("call_id") or item.get("id"))
-            events.append(ToolCall(call_id, str(item.get("name")), arguments))
-        elif item.get("type") == "reasoning" and (thought := promptfoo_outputs.summary_of(item)):
+        kind = text_of(item.get("type"))
+        if kind.endswith("_call"):
+            events += _call(kind, item)
+        elif kind == "reasoning" and (thought := promptfoo_outputs.summary_of(item)):
             events.append(ReasoningDelta(thought))
-        parts.append(answered[number] if number in answered else promptfoo_outputs.of_item(item))
+        if number in answered:
+            parts.append(answered[number])
+        elif kind == "message" or not spoken:
+            parts.append(promptfoo_outputs.of_item(item))
     text = "\n".join(part for part in parts if part)
     return ([*events, TextDelta(text)] if text else events), text
+
+
+def _call(kind: str, item: dict[str, Any]) -> list[Event]:
+    """A call of a tool, also of one that runs at the provider's (its search of the web, an MCP server), with what came
+    of it where that is said."""
+    name = text_of(item.get("name")) or kind.removesuffix("_call")
+    call_id = text_of(item.get("call_id") or item.get("id"))
+    given = next((item[key] for key in _GIVEN if item.get(key) is not None), None)
+    if isinstance(given, str) and "arguments" in item:
+        with suppress(ValueError):
+            given = decode(given)
+    events: list[Event] = [ToolCall(call_id, name, given)]
+    if kind == "mcp_call" and (item.get("output") is not None or item.get("error")):
+        error = text_of(item["error"]) if item.get("error") else None
+        events.append(ToolResult(call_id, name, item.get("output"), error))
+    return events
 
 
 def _reason(answer: dict[str, Any]) -> str | None:

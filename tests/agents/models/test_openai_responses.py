@@ -1,0 +1,73 @@
+"""OpenAI's responses API outside promptfoo's suites: what is judged is what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
+from tests.servers import Planned
+from tests.support.agents import agent, of, talk
+from tui_eval.events import ReasoningDelta, ToolCall, ToolResult
+
+
+@pytest.fixture
+def server() -> Iterator[AnyServer]:
+    with AnyServer() as running:
+        yield running
+
+
+def _said(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+
+
+THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "not sure, I don't know"}]}
+
+
+@pytest.mark.parametrize(
+    ("item", "called"),
+    [
+        (
+            {"type": "function_call", "call_id": "1", "name": "search", "arguments": '{"q": 1}'},
+            ("search", {"q": 1}),
+        ),
+        ({"type": "custom_tool_call", "call_id": "1", "name": "run", "input": "ls"}, ("run", "ls")),
+        (
+            {"type": "web_search_call", "id": "1", "action": {"type": "search", "query": "q"}},
+            ("web_search", {"type": "search", "query": "q"}),
+        ),
+        ({"type": "file_search_call", "id": "1", "queries": ["q"]}, ("file_search", ["q"])),
+        ({"type": "code_interpreter_call", "id": "1", "code": "1+1"}, ("code_interpreter", "1+1")),
+        ({"type": "mcp_call", "id": "1", "name": "look", "arguments": "{}", "output": "o"}, ("look", {})),
+        (
+            {"type": "mcp_call", "id": "1", "name": "look", "arguments": "{}", "error": {"message": "e"}},
+            ("look", {}),
+        ),
+        ({"type": "image_generation_call", "id": "1"}, ("image_generation", None)),
+    ],
+)
+async def test_a_thought_is_not_judged_and_every_call_counts(
+    server: AnyServer, item: dict[str, Any], called: tuple[str, Any]
+) -> None:
+    """`should_not_contain` failed for a thought, `should_contain` passed for what a tool was asked, and
+    `max_tool_calls: 0` for a search of the web."""
+    body = {"status": "completed", "output": [THOUGHT, item, _said("PRO"), _said("more")]}
+    server.plan.extend([Planned(body=body), Planned(body=body)])
+    it = agent("openai-responses", base_url=server.url, model="m", parameters={"store": False})
+    events, (reply, _) = await talk(it, "x", "y")
+    await it.close()
+    assert reply.text == "PRO\nmore" and of(events, ReasoningDelta)[0].text == "not sure, I don't know"
+    assert [(one.name, one.arguments) for one in of(events, ToolCall)] == [called, called]
+    results = [(one.call_id, one.result, one.error) for one in of(events, ToolResult)]
+    assert results == (
+        [("1", "o", None)] * 2
+        if "output" in item
+        else [("1", None, '{"message":"e"}')] * 2
+        if "error" in item
+        else []
+    )
+    first, second = (seen.body for seen in server.requests)
+    assert first == {"model": "m", "input": "x", "store": False}
+    assert second["input"][1] == {"role": "assistant", "content": "PRO\nmore"}
