@@ -139,6 +139,8 @@ BLOCK = '```json\n[{"a": 1}]\n```\n'
         (BLOCK + '{"data": null}', None, "the agent could not answer (data is null)"),
         (BLOCK + '{"error": "I made that up"}', None, "the agent reported an error: I made that up"),
         ('{"data": [{"a": 2}]} was last year.\n' + BLOCK, [{"a": 1}], None),
+        (BLOCK + 'No:\n{"data": [{"a": 2}]}\nor rather\n{"data": [{"a": 3}]}', [{"a": 3}], None),
+        (BLOCK + 'I count {"data": [{"a": 1}]} as right.', [{"a": 1}], None),
         (BLOCK + 'with {"rows": 1} in [a] for {region} [1], as {"data": [...]}', [{"a": 1}], None),
     ],
 )
@@ -147,6 +149,32 @@ def test_what_an_agent_says_below_its_rows_counts(
 ) -> None:
     answer, problem = read_answer(Reply(1, text=text), ["a"])
     assert (answer.rows, answer.error, problem) == (rows, error, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BLOCK + 'Had I found none, I would have said {"data": null}.',
+        BLOCK + 'Without a row, `{"data": []}` were the answer.',
+        BLOCK + 'Without a row, ```{"data": []}``` were the answer.',
+        BLOCK + 'No:\n```json\n{"data": [{"a": 2}, {"a":',
+        BLOCK + "No:\n```json\n[{'a': 2}, ...]\n```",
+        BLOCK + 'No:\n```\n{"data": [{"a": 2}, // and 20 more\n]}\n```',
+        BLOCK + 'No:\n{"data": [{"a": 2}, ...]}',
+        'Perhaps [{"a": 1}]? No: {"data": null}',
+        '<think>[{"a": 1}]</think>{"error": "I made that up"}',
+    ],
+)
+def test_rows_below_which_others_may_be_meant_are_asked_for_again(text: str) -> None:
+    """A draft would be judged: green where the answer is wrong, red where it is right."""
+    answer, problem = read_answer(Reply(1, text=text), ["a"])
+    assert answer.rows is None and problem
+
+
+def test_objects_below_a_block_take_no_longer_than_other_words() -> None:
+    for words in ('{"a" ' * 200_000, '{"data": [' * 100_000, '{"a": 1} ' * 50_000):
+        answer, _ = read_answer(Reply(1, text=BLOCK + "so " + words), ["a"])
+        assert answer.rows == [{"a": 1}]
 
 
 def test_a_list_among_words_with_braces_is_an_answer() -> None:

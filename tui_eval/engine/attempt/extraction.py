@@ -6,9 +6,11 @@ the agent's protocol has one, and a reply that cannot be read gets one repair tu
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from tui_eval.agents.base import AgentError, Request
 from tui_eval.agents.loose_json import one_line, text_of
@@ -116,25 +118,43 @@ def read_answer(reply: Reply, columns: list[str]) -> tuple[RowsAnswer, str]:
 
 def _answered(reply: Reply) -> tuple[Any, str | None]:
     """The JSON value that a reply is or holds, also inside a fenced block, and what is wrong with it (None:
-    nothing). Of several the last one counts, below a block an object as it is asked for: an agent corrects itself."""
+    nothing). Of several the last one counts, below a block an object as it is asked for: an agent corrects itself.
+    Where the last one is cut off, or only quoted perhaps, the one above it is no answer either."""
     if reply.output is not None:
         return reply.output, None
     alone: list[Any] = []
-    for candidate, below in _candidates(reply.text):
+    quoted: list[Any] = []
+    broken = False
+    for found in _candidates(reply.text):
         try:
-            value = load_json(candidate)
+            value = load_json(found.text)
         except KeyTwice as doubled:
-            if below and not _OF_AN_OBJECT.search(candidate):
+            if found.where == "below" and not _OF_AN_OBJECT.search(found.text):
                 continue
             return None, str(doubled)
         except (ValueError, RecursionError):
+            broken = broken or found.meant
             continue
-        if below and not _corrects(value):
+        if found.where == "below" and not _corrects(value):
             continue  # braces among words, or rows that these speak of
-        if value is None or isinstance(value, dict | list):
+        if value is not None and not isinstance(value, dict | list):
+            alone.append(value)  # a number in a block of text
+        elif found.in_sentence:
+            quoted.append(value)
+        elif broken and found.where != "words":
+            return None, "below rows that can be read stands JSON that cannot"
+        elif any(_meaning(other) != _meaning(value) for other in quoted):
+            return None, "below its rows a sentence has others, or none"
+        else:
             return value, None
-        alone.append(value)  # a number in a block of text
-    return (alone[0], None) if alone else (None, "it is not JSON")
+    if quoted or alone:
+        return (quoted or alone)[0], None
+    return None, "it is not JSON"
+
+
+def _meaning(value: Any) -> tuple[Any, Any]:
+    """What an answer says: its error, its rows."""
+    return value.get("error") if isinstance(value, dict) else None, _rows_in(value)
 
 
 def _corrects(value: Any) -> bool:
@@ -146,17 +166,64 @@ def _corrects(value: Any) -> bool:
     return "data" in value and (value.keys() <= {"data", "error"} or _rows_in(value)[1] is None)
 
 
-def _candidates(text: str) -> Iterator[tuple[str, bool]]:
-    """What of a reply may be its answer, the likeliest first, and whether it stands among the words below a block."""
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """What of a reply may be its answer: a fenced block, an object below one, or something among words. `meant`: it is
+    JSON, though it may be cut off; `in_sentence`: words stand before it in its line, and do not lead up to it."""
+
+    text: str
+    where: Literal["block", "below", "words"]
+    meant: bool = False
+    in_sentence: bool = False
+
+
+def _candidates(text: str) -> Iterator[_Candidate]:
+    """What of a reply may be its answer, the likeliest first."""
     blocks, end = list(_BLOCK.finditer(text)), len(text)
     for block in reversed(blocks):
-        for found in _outermost(text[block.end() : end]):
-            yield found, True
-        yield block["inline"] or block["inside"] or "", False
+        yield from reversed(list(_objects(text, block.end(), end)))
+        inline, inside = block["inline"], block["inside"] or ""
+        meant = _MEANT_AS_JSON.match(inside) is not None
+        yield _Candidate(inline or inside, "block", meant, bool(inline) and _in_sentence(text, block.start()))
         end = block.start()
-    yield text, False
+    yield _Candidate(text, "words")
     for found in _outermost(text):
-        yield found, False
+        yield _Candidate(found, "words")
+
+
+_READING = json.JSONDecoder()
+_OBJECT = re.compile(r'\{\s*"')
+_MEANT_AS_JSON = re.compile(r"""\s*(?:\[\s*)?\{\s*["'}]""")
+_MOST_BROKEN = 5
+"""Objects that cannot be read, of those below a block: each may be looked at to the end of the reply."""
+
+
+def _objects(text: str, begin: int, end: int) -> Iterator[_Candidate]:
+    """The objects among the words of a part of a reply."""
+    left = _MOST_BROKEN
+    part = text[begin:end]
+    at = 0
+    while left and (found := _OBJECT.search(part, at)) is not None:
+        start = found.start()
+        sentence = _in_sentence(text, begin + start)
+        try:
+            _, at = _READING.raw_decode(part, start)
+        except (ValueError, RecursionError):
+            left -= 1
+            at = found.end()
+            meant = _OF_AN_OBJECT.match(part, at - 1) is not None and not sentence
+            yield _Candidate(part[start:], "below", meant)
+        else:
+            yield _Candidate(part[start:at], "below", in_sentence=sentence)
+
+
+_LOOKED_AT = 200
+
+
+def _in_sentence(text: str, at: int) -> bool:
+    """Whether words stand before a place in its line that do not lead up to it, as `Correct:` does."""
+    before = text[max(0, at - _LOOKED_AT) : at].rpartition("\n")[2].strip(" \t\r*_>-")
+    return bool(before) and before[-1] not in ":："
 
 
 def _rows_in(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
@@ -177,9 +244,9 @@ _OF_AN_OBJECT = re.compile(r"""["'](?:data|error)["']\s*:""")
 
 def _outermost(text: str) -> list[str]:
     """What could be the list or the object that stands among words, the one that begins first before the other. A list
-    after `"data":` is none: it is of an object that cannot be read, which may say more, or one stands before it."""
+    beside `"data":` is none: it is of an object that cannot be read, which may say more, or there is one, too."""
     ends = [(text.find(begins), text.rfind(ends)) for begins, ends in ("{}", "[]")]
-    if _OF_AN_OBJECT.search(text, 0, max(ends[1][0], 0)):
+    if _OF_AN_OBJECT.search(text, 0, max(ends[1][0], 0)) or _OF_AN_OBJECT.search(text, max(ends[1][1], 0)):
         del ends[1]
     return [text[start : end + 1] for start, end in sorted(ends) if 0 <= start < end]
 
