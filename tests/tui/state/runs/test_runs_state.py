@@ -822,6 +822,16 @@ def test_a_run_that_lacks_what_it_holds_no_rows_of_is_none_that_passed() -> None
     assert "not whole" in plain(row_line(one, 100, NOW))
 
 
+@pytest.mark.parametrize(("width", "words"), [(80, "not whole 12:54 66 cases"), (66, "◌ 12:54 66 cases"), (60, "◌ 12:54 66 cases"), (56, "66 …")])  # fmt: skip
+def test_what_was_run_is_said_of_a_run_that_is_not_whole_in_a_narrow_list_too(width: int, words: str) -> None:
+    """Its list said `not whole 12:54 …/tra…`, of all runs of the project the same."""
+    known = {"state": "finished", "passed": 26, "failed": 39, "errors": 3, "cancelled": 0, "total": 68}
+    what = "net/travel.hocon, pf/promptfooconfig.yaml, s/broken.yaml … (66 cases)"
+    summary = RunSummary("1", started_at=0.0, finished_at=1.0, what=what, agents="off, slow", cost=0.0, linked_to=None, lacks="1 error", **known)  # fmt: skip
+    line = row_line(RunLine(summary), width, NOW, (), "12:54")
+    assert words in plain(line) and width_of(line) <= width
+
+
 def test_a_rerun_whose_run_the_filter_hides_is_not_taken_for_another_ones():
     listed = under_their_runs([run(1), run(2, linked_to=run(1).run.id), run(3)])
     below = next(one for one in listed if one.above)

@@ -30,6 +30,8 @@ STATES: dict[str, tuple[str, str]] = {
     "newer": ("!", "error"),
 }
 """Glyph and style of each state of a run."""
+SHORT = "◌"
+"""Stands for what an ended run is short of."""
 NARROW = 70
 """Columns below which the name of a case needs all there is."""
 _NAME = 200
@@ -111,7 +113,7 @@ def outcome_sign(run: RunSummary) -> tuple[str, str]:
         (run.failed if run.cases_failed is None else run.cases_failed, ("✗", "failed")),
         (run.errors if run.cases_errors is None else run.cases_errors, ("!", "error")),
         (run.cancelled, STATES["cancelled"]),
-        (bool(run.short_of), ("◌", "error")),
+        (bool(run.short_of), (SHORT, "error")),
         (run.passed, ("✓", "passed")),
     ):
         if number:
@@ -293,7 +295,8 @@ def row_line(
     if run.state != "finished":
         line = (*line, Span(f"{run.state} ", style))
     elif run.short_of:
-        line = (*line, Span(f"{run.short_of} ", "error"))
+        short = outcome_sign(run)[0] if width < NARROW else ""  # the name of what was run needs the room
+        line = (*line, Span("" if short == SHORT else f"{SHORT if short else run.short_of} ", "error"))
     if begun:
         line = (*line, Span(f"{begun} ", "muted"))
     if one.above:
@@ -337,6 +340,8 @@ def _what(one: RunLine, room: int, name: RunName) -> Line:
         *((bare, f" ({one.part})", "") for _ in part[:1]),
         (bare, "", ""),
     ]
+    if names[1:] and long and not part and not one.run.only:
+        forms.append(("", long.strip(" ()"), ""))  # cut, if need be
     if part:  # which one it is says more than the end of a name
         number = f" {one.part.removeprefix('shard ')}"
         forms[-1:] = [(bare, number, ""), (one_line(bare, max(room - len(number), 4)), number, "")]
