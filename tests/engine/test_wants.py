@@ -64,6 +64,41 @@ def test_agreeing_to_the_code_of_one_folder_never_grants_that_of_another(tmp_pat
         assert (first, left) == ([f"run one/{code}"], [f"run two/{code}"])
 
 
+@pytest.mark.parametrize(
+    ("added", "named"),
+    [
+        ("env: {PYTHONPATH: other}", "run code by PYTHONPATH of agents.house.env: other [5 characters, "),
+        ("env: {NODE_OPTIONS: '-r ./x.js'}", "run code by NODE_OPTIONS of agents.house.env: -r ./x.js [9 "),
+        ("cwd: other", "run ./agent (the agent house, in other)"),
+        ("env: {MODE: fast}", ""),
+    ],
+)
+def test_agreeing_to_a_command_is_not_agreeing_to_the_code_that_its_settings_make_of_it(
+    tmp_path: Path, added: str, named: str
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "promptfooconfig.yaml").write_text("prompts: [a]\ntests: [{vars: {q: a}}]\n", "utf-8")
+    (tmp_path / "agent").write_text("", "utf-8")
+    rule = "suites: [{path: '**', agent: house}]\n"
+    entry = "agents: {house: {type: command, command: [./agent]%s}}\n" + rule
+    (tmp_path / "tui_eval.yaml").write_text(entry % "", "utf-8")
+    first = surveyed(tmp_path)
+    assert first == ["run ./agent (the agent house)"]
+    (tmp_path / "tui_eval.yaml").write_text(entry % f", {added}", "utf-8")
+    left = surveyed(tmp_path, frozenset(first))
+    assert len(left) == bool(named) and all(what.startswith(named) for what in left)
+
+
+def test_agreeing_to_a_ruby_file_is_not_agreeing_to_what_its_suite_calls_ruby(tmp_path: Path) -> None:
+    for name in ("p.rb", "tui_eval.yaml"):
+        (tmp_path / name).write_text("", "utf-8")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [a]\nproviders: [{id: 'file://p.rb', config: {rubyExecutable: ./other}}]\ntests: [{vars: {q: a}}]\n",
+        "utf-8",
+    )
+    assert surveyed(tmp_path) == ["run p.rb", "run ./other (Ruby for the provider file://p.rb)"]
+
+
 def test_all_that_a_neuro_san_library_is_given_is_asked_for_at_once(tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()

@@ -307,7 +307,7 @@ class _Wants:
         given = options.get("function") if spec.type == "python" else options.get("command")
         if spec.type == "python" and isinstance(given, str):
             self.add(agent_code(given, spec.name, spec.base, self.root))
-        elif spec.type == "command":
+        elif spec.type == "command" and not options.get("cwd"):  # of one elsewhere `_made` says it
             words = given
             if isinstance(given, str):
                 with suppress(ValueError):

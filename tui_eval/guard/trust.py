@@ -167,6 +167,32 @@ def agent_code(given: str, agent: str, base: str | None, root: Path) -> str:
     return command(given, f"the agent {agent}", base, root)
 
 
+_RUNS_CODE = re.compile(
+    r"LD_(?:PRELOAD|AUDIT|LIBRARY_PATH)|DYLD_(?:INSERT_LIBRARIES|(?:FALLBACK_)?(?:LIBRARY|FRAMEWORK)_PATH)"
+    r"|NODE_(?:OPTIONS|PATH)|PYTHON(?:PATH|HOME|STARTUP|USERBASE|BREAKPOINT|WARNINGS|PLATLIBDIR|PYCACHEPREFIX)"
+    r"|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|BUNDLE_GEMFILE|PERL(?:5(?:OPT|LIB|DB)|LIB)|GOFLAGS|CLASSPATH"
+    r"|(?:JAVA_TOOL|JDK_JAVA|_JAVA)_OPTIONS|DOTNET_STARTUP_HOOKS|PATH|BASH_ENV|SHELLOPTS|PS4|HOME|XDG_CONFIG_HOME"
+    r"|GIT_(?:SSH(?:_COMMAND)?|ASKPASS|EXTERNAL_DIFF|EXEC_PATH|PROXY_COMMAND|CONFIG_\w+|PAGER|(?:SEQUENCE_)?EDITOR)"
+    r"|(?i:npm_config)_(?i:node_options|script_shell|userconfig|globalconfig|prefix)"
+    r"|GCONV_PATH|OPENSSL_(?:CONF|ENGINES|MODULES)|ZDOTDIR|BUN_OPTIONS|COR(?:ECLR)?_PROFILER(?:_PATH\w*)?"
+    r"|LUA_(?:INIT|C?PATH)\w*|R_(?:PROFILE|ENVIRON)(?:_USER)?|PHPRC|PHP_INI_SCAN_DIR|ERL_(?:LIBS|[AZ]?FLAGS)"
+    r"|JULIA_(?:LOAD_PATH|DEPOT_PATH|PROJECT)"
+)
+"""Variables by which a program runs other code than the one that it is given. Below `HOME` Python, git and npm look
+for some."""
+
+
+def runs_code(name: str) -> bool:
+    """Whether a program to which this variable is given runs what it names (`NODE_OPTIONS`, `PYTHONPATH`): who agreed
+    to the program has said nothing of that."""
+    return _RUNS_CODE.fullmatch(name) is not None
+
+
+def code_by_variable(name: str, place: str, value: str) -> str:
+    """The name of running what such a variable names, that is set in `place`."""
+    return f"run code by {name} of {place}: {inline(value)}"
+
+
 def in_folder(base: Path | str | None, root: Path) -> str:
     """Where something is meant, to be added to its name: nothing for the root itself."""
     if not base or os.path.realpath(base) == os.path.realpath(root):

@@ -28,6 +28,7 @@ from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Note
 from tui_eval.guard.paths import no_file
 from tui_eval.guard.text import clip
+from tui_eval.guard.trust import command as command_name
 from tui_eval.guard.trust import script
 from tui_eval.javascript.node_host import NodeHost, ScriptError
 
@@ -145,7 +146,11 @@ class RubyAgent(Agent):
         if not os.path.isfile(self.file):
             raise ConfigError(f"provider {spec.name}: {no_file(self.file, match['path'])}")
         self.options = provider_options(spec, services.root)
-        named = options.mapping("config").get("rubyExecutable") or os.environ.get("PROMPTFOO_RUBY")
+        own = options.mapping("config").get("rubyExecutable")
+        if own:
+            purpose = f"Ruby for the provider {spec.name}"
+            services.trust.require(command_name(str(own), purpose, self.file.parent, services.root))
+        named = own or os.environ.get("PROMPTFOO_RUBY")
         found = shutil.which(str(named or "ruby"))
         if found is None:
             raise ConfigError(f"provider {spec.name}: there is no {named or 'ruby'} on the PATH")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading
-from tui_eval.guard.trust import NeedsTrust, from_root, inline
+from tui_eval.guard.trust import NeedsTrust, code_by_variable, from_root, runs_code
 from tui_eval.model import Case
 from tui_eval.nunjucks import templates
 from tui_eval.nunjucks.suite_environment import FILLED_IN, SuiteEnvironment, left_in, parse, passed_over
@@ -72,26 +72,13 @@ def _may_read(file: Path, reading: SuiteReading) -> bool:
     return False
 
 
-_RUNS_CODE = re.compile(
-    r"LD_(?:PRELOAD|AUDIT|LIBRARY_PATH)|DYLD_(?:INSERT_LIBRARIES|(?:FALLBACK_)?(?:LIBRARY|FRAMEWORK)_PATH)"
-    r"|NODE_(?:OPTIONS|PATH)|PYTHON(?:PATH|HOME|STARTUP|USERBASE|BREAKPOINT|WARNINGS|PLATLIBDIR|PYCACHEPREFIX)"
-    r"|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|BUNDLE_GEMFILE|PERL(?:5(?:OPT|LIB|DB)|LIB)|GOFLAGS|CLASSPATH"
-    r"|(?:JAVA_TOOL|JDK_JAVA|_JAVA)_OPTIONS|DOTNET_STARTUP_HOOKS|PATH|BASH_ENV|SHELLOPTS|PS4|HOME|XDG_CONFIG_HOME"
-    r"|GIT_(?:SSH(?:_COMMAND)?|ASKPASS|EXTERNAL_DIFF|EXEC_PATH|PROXY_COMMAND|CONFIG_\w+|PAGER|(?:SEQUENCE_)?EDITOR)"
-    r"|(?i:npm_config)_(?i:node_options|script_shell|userconfig|globalconfig|prefix)"
-    r"|GCONV_PATH|OPENSSL_(?:CONF|ENGINES|MODULES)"
-)
-"""Variables by which a program runs other code than the one that it is given. Below `HOME` Python, git and npm look
-for some."""
-
-
 def _allowed(found: dict[str, str], file: Path, reading: SuiteReading) -> dict[str, str]:
     """Without the variables by which code is run that nobody agreed to: who lets a file be read, and a script be run,
     has said nothing of `NODE_OPTIONS=--require=./other.js`."""
     kept: dict[str, str] = {}
     for name, value in found.items():
-        if _RUNS_CODE.fullmatch(name):
-            what = f"run code by {name} of {from_root(file, reading.root)}: {inline(value)}"
+        if runs_code(name):
+            what = code_by_variable(name, from_root(file, reading.root), value)
             if not reading.want(what):
                 reading.env_code.append(what)
                 continue
