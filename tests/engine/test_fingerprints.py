@@ -16,14 +16,8 @@ from tui_eval.agents import for_provider
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine import fingerprints
 from tui_eval.engine.agent_files import named_files
-from tui_eval.engine.fingerprints import (
-    AgentsAsked,
-    Fingerprints,
-    asks_otherwise,
-    question_files,
-    verdict_files,
-    without_secrets,
-)
+from tui_eval.engine.case_files import question_files, verdict_files
+from tui_eval.engine.fingerprints import AgentsAsked, Fingerprints, asks_otherwise, without_secrets
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import agents_asked
 from tui_eval.guard.trust import Trust

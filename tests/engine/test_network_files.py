@@ -12,7 +12,8 @@ from tests.support.agents import context
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.agent_files import folder_files
 from tui_eval.engine.cached_session import Answers
-from tui_eval.engine.fingerprints import Fingerprints, question_files
+from tui_eval.engine.case_files import question_files
+from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.plan import Job
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Case

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from tui_eval import vacuity
-from tui_eval.commands.expected_sql import ExpectedSql, problems_of
+from tui_eval.commands.expected_sql import ExpectedSql, leaks, problems_of
 from tui_eval.commands.listing import load_paths
 from tui_eval.commands.odd_values import odd_values
 from tui_eval.commands.output import EXIT_NOTHING, EXIT_OK, EXIT_USAGE, CommandError, counted, put, say
@@ -65,8 +65,6 @@ def check(
     places = {(one.path, one.line, one.key) for one in broken}  # that it cannot fail is not so where it errs
     problems += [one for one in _idle(loaded) if (one.path, one.line, one.key) not in places]
     if any(format_of(suite.format).checks_queries and suite.cases for suite in loaded):
-        from tui_eval.commands.leakage import leaks
-
         problems += leaks(loaded, config, trusted, expected)
     if without_answer:
         problems += vacuous(paths, config_file, trust)

@@ -19,7 +19,7 @@ from tui_eval.agents import of_templates
 from tui_eval.agents.neuro_san.neuro_san_worker import several
 from tui_eval.agents.promptfoo.promptfoo_env import read_when_asked
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS
-from tui_eval.config.config_values import texts_in, variables_in, with_names
+from tui_eval.config.config_values import variables_in, with_names
 from tui_eval.config.project import AgentSpec, Config, ConfigError, database, database_spec, fill
 from tui_eval.engine.agent_files import (
     IN_FOLDERS,
@@ -27,13 +27,23 @@ from tui_eval.engine.agent_files import (
     folder_files,
     imports_others,
     named_files,
-    names_network_file,
-    network_and_included,
-    program_files,
     program_folders,
     without_written,
 )
-from tui_eval.engine.grader_choice import graders_named
+from tui_eval.engine.case_files import (
+    LARGEST,
+    MAY_NAME,
+    UNNAMED,
+    case_files,
+    files_in_texts,
+    files_named,
+    question_files,
+    sent_variables,
+    text_of,
+    variables_read,
+    verdict_files,
+    with_code,
+)
 from tui_eval.engine.plan import Job, agent_of, databases_of, named_agent, tool_databases
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
@@ -48,15 +58,6 @@ MOST_FILES = 5_000
 SCRIPTS = frozenset({"python", "javascript", "ruby", "command"})
 """Types of agents that are people's code, and see the whole test."""
 _FILE_LIMIT = 200  # files of one agent that are hashed; more are known by their size and time
-_SIZE_LIMIT = 16 * 1024 * 1024  # bytes of one of them; a larger one is known by its size and time
-_CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".sh"})
-_PREFIX = "file://"
-_ENDS = r"[\s:*?\"'<>|,;)\]}`]"
-"""Where a name in a text may end. Any of them may also be a part of it: which it is, the files say."""
-_MOST_ENDS = 24
-_MOST_NAMES = 1_000  # after `file://` in one text
-_LONGEST = 4096  # of a path
-_WORD = r"(?<![\w./-])[\w.-][\w./-]*\.\w{1,5}(?=$|[\s:])"
 _OF_LIBRARY = {"manifest": "AGENT_MANIFEST_FILE", "tool_path": "AGENT_TOOL_PATH"}
 """What neuro-san's library takes from the environment where an entry says nothing."""
 _READ_BY = {"neuro-san": ("AGENT_TEST_THINKING_BASIS",), "ruby": ("PROMPTFOO_RUBY",)}
@@ -181,14 +182,14 @@ class Fingerprints:
 
     def reads(self, spec: AgentSpec) -> frozenset[str]:
         """The variables that the templates of a promptfoo provider name when it is asked, also in files; with
-        `_UNNAMED` where nobody knows which."""
+        `UNNAMED` where nobody knows which."""
         if not of_templates(spec):
             return frozenset()
         key = canonical(msgspec.to_builtins(spec, enc_hook=str))
         with self._lock:
             if key not in self._read:
-                texts = [spec.options, *(_text_of(path, self.root) for path in self.files_of_agent(spec))]
-                self._read[key] = frozenset(_variables(texts))
+                texts = [spec.options, *(text_of(path, self.root) for path in self.files_of_agent(spec))]
+                self._read[key] = frozenset(variables_read(texts))
             return self._read[key]
 
     def read_now(self, spec: AgentSpec, known: Mapping[str, str]) -> str | None:
@@ -199,7 +200,7 @@ class Fingerprints:
             NeedsTrust: one may not be read.
         """
         names = self.reads(spec)
-        if _UNNAMED in names:
+        if UNNAMED in names:
             return None
         return (
             digest([[name, _SECRET if _hidden(name) else known.get(name)] for name in sorted(names)])
@@ -217,9 +218,9 @@ class Fingerprints:
         options = {
             key: without_written(one) if key == "command" else one for key, one in spec.options.items()
         }
-        texts = (path for place in places for path in _named(options, place, plain=True))
+        texts = (path for place in places for path in files_in_texts(options, place, plain=True))
         named = {*texts, *named_files(spec, base)} - listed
-        found = {*listed, *_with_code(sorted(named)), *folder_files(spec, self.root)}
+        found = {*listed, *with_code(sorted(named)), *folder_files(spec, self.root)}
         if (target := _target(spec)) is not None:
             found.update(self.files_of_agent(target))
         with self._lock:
@@ -234,17 +235,17 @@ class Fingerprints:
         case = job.case
         body = encode_json(case)
         names = set(self.reads(job.spec) if job.spec is not None else ())
-        if not names and not _MAY_NAME.search(body):
+        if not names and not MAY_NAME.search(body):
             return {}
         own = "env" in case.vars
-        names |= set(_variables(case, own))
+        names |= set(variables_read(case, own))
         if b"file:" in body or b"{%" in body:
             for path in question_files(case, job.base, self.root) | verdict_files(case, job.base, self.root):
                 with self._lock:
                     if (path, own) not in self._named:
-                        self._named[path, own] = set(_variables(_text_of(path, self.root), own))
+                        self._named[path, own] = set(variables_read(text_of(path, self.root), own))
                     names |= self._named[path, own]
-        if _UNNAMED in names:
+        if UNNAMED in names:
             return None
         return {name: digest(_variable(name) if self._may_know(name) else name) for name in names}
 
@@ -284,7 +285,7 @@ class Fingerprints:
         found: dict[str, str] = {}
         of_suite, named = self._named_in_settings(job)
         texts = set(named)
-        own = of_suite | _case_files(job.case, job.base, self.root, texts)
+        own = of_suite | case_files(job.case, job.base, self.root, texts)
         if any(map(imports_others, own)):
             with self._lock:
                 own.update(self._imports.of(sorted(own), job.base, self.root))
@@ -303,12 +304,12 @@ class Fingerprints:
             return set(), set()
         if job.suite not in self._of_settings:
             texts: set[str] = set()
-            named = _files_named([job.settings], job.format, job.base, self.root, texts)
+            named = files_named([job.settings], job.format, job.base, self.root, texts)
             filters = job.settings.get("nunjucksFilters")
             if isinstance(filters, dict):
                 texts.update(map(str, filters.values()))
-                named.update(_named(filters, job.base, plain=True))
-            self._of_settings[job.suite] = set(_with_code(sorted(named))), texts
+                named.update(files_in_texts(filters, job.base, plain=True))
+            self._of_settings[job.suite] = set(with_code(sorted(named))), texts
         return self._of_settings[job.suite]
 
     def _database(self, name: str | None) -> Iterator[Path]:
@@ -336,7 +337,7 @@ class Fingerprints:
         for name in {name for job in jobs for name in databases_of(job)}:
             yield from self._database(name)
         for job in jobs:
-            yield from _case_files(job.case, job.base, self.root)
+            yield from case_files(job.case, job.base, self.root)
 
     def of_jobs(self, jobs: Iterable[Job]) -> tuple[dict[str, str], dict[str, str]] | None:
         """Those of all files that cases name, and by what names them (`files_of`) a hash of which these are, both in
@@ -503,215 +504,14 @@ def _listed_files(spec: AgentSpec, base: Path) -> Iterator[Path]:
         yield from _files_in(place) if os.path.isdir(place) else [place] if os.path.isfile(place) else []
 
 
-def _case_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:
-    if not _may_name_files(case):
-        return set()
-    found = question_files(case, base, root, texts) | verdict_files(case, base, root, texts)
-    return set(_with_code(sorted(found)))
-
-
-def _may_name_files(case: Case) -> bool:
-    """Whether anything of a case is as what names a file; of most nothing is, and it is looked at only once."""
-    body = encode_json(case)
-    return b"file://" in body or b"{%" in body or any(_prompt_code(case)) or names_network_file(case.agent)
-
-
-def question_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:
-    """The files that make what a case sends: those that its texts and the variables in them name, the code of its
-    prompt, and the agent network that it asks by its file. `texts` takes what names them."""
-    given = [(turn.text, turn.sly_data, turn.chat_filter) for turn in case.turns]
-    variables = [case.vars[name] for name in sent_variables(case)]
-    found = _files_named([given, variables], case.format, base, root, texts)
-    if format_of(case.format).network_is_agent and names_network_file(case.agent):
-        found.update(network_and_included(case.agent, root))
-        if texts is not None:
-            texts.add(case.agent)
-    for code in _prompt_code(case):
-        if texts is not None:
-            texts.add(code if isinstance(code, str) else os.path.relpath(root / code, root))
-        found.update(program_files(code if isinstance(code, str) else root / code, base))
-    return found
-
-
-def verdict_files(case: Case, base: Path, root: Path, texts: set[str] | None = None) -> set[Path]:
-    """The files that a case's assertions, options and variables that it does not send name. `texts` as above."""
-    sent = sent_variables(case)
-    variables = [value for name, value in case.vars.items() if name not in sent]
-    return _files_named([case.asserted, case.options, case.beside, variables], case.format, base, root, texts)
-
-
-def sent_variables(case: Case) -> set[str]:
-    """The variables that its texts name, what stands around these, and variables among them; code that makes the
-    prompt gets them all."""
-    if not case.vars:
-        return set()
-    if any(_prompt_code(case)):
-        return set(case.vars)
-    around = [format_of(case.format).sent_around(case), case.provider]
-    texts = [*(turn.text or "" for turn in case.turns), *(text for text in texts_in(around) if "{{" in text)]
-    found: set[str] = set()
-    while texts:
-        text = texts.pop()
-        named = {name for name in case.vars.keys() - found if re.search(rf"\b{re.escape(name)}\b", text)}
-        found |= named
-        texts += [text for text in texts_in([case.vars[name] for name in named]) if "{{" in text]
-    return found
-
-
-_MAY_NAME = re.compile(rb"\Ax|env|\$\{|file:|\{%")
-"""What the bytes of a case hold that names a variable; of packed ones nobody can tell."""
-_OF_NODE = ("process.env", "process?.env")
-
-
-def named_variables(jobs: Iterable[Job], root: Path) -> set[str]:
-    """The variables of the person's environment that suites name: `env.NAME` in templates, also in those that
-    are taken in or stand in a file that a case names, and in JavaScript; `${NAME}` in the entries of agents
-    and graders. Not those that a suite has itself."""
-    found: set[str] = set()
-    files: dict[Path, set[str]] = {}
-    seen: set[tuple[int, ...]] = set()
-    for job in jobs:
-        own = job.settings.get("env") or {}
-        shared = id(job.spec), id(job.settings)
-        if shared not in seen:
-            seen.add(shared)
-            entry = encode_json(job.spec).decode() if job.spec is not None else ""
-            bodies = (
-                [
-                    _text_of(path, root)
-                    for path in _named(job.spec.options, Path(job.spec.base or root), plain=False)
-                ]
-                if job.spec is not None and of_templates(job.spec)
-                else []
-            )
-            found |= {*_variables([job.settings, job.spec, bodies]), *variables_in(entry)} - own.keys()
-        if (id(job.held), id(job.settings)) in seen:
-            continue
-        seen.add((id(job.held), id(job.settings)))
-        if not _MAY_NAME.search(job.held if isinstance(job.held, bytes) else encode_json(job.held)):
-            continue
-        case = job.case
-        named = {*_variables(case), *variables_in(encode_json(list(graders_named(case))).decode())}
-        for path in question_files(case, job.base, root) | verdict_files(case, job.base, root):
-            if path not in files:
-                files[path] = set(_variables(_text_of(path, root)))
-            named |= files[path]
-        # What an assertion names is the person's, whatever the suite's own `env` says.
-        found |= (named - own.keys()) | set(_variables([case.asserted, case.options]))
-    return found - {_UNNAMED}
-
-
-_UNNAMED = ""
-"""Stands for variables that are read by names which the template does not say."""
-
-
-def _variables(value: Any, own: bool = False) -> Iterator[str]:
-    """Those that templates and JavaScript in a value name; `own`: `env` in templates is a variable of the case."""
-    for text in texts_in(msgspec.json.decode(encode_json(value))):
-        if "env" in text and any(part in text for part in ("{{", "{%", *_OF_NODE)):
-            from tui_eval.nunjucks.suite_environment import reads_unnamed, variables_named
-
-            yield from variables_named(text)
-            if reads_unnamed(text, own):
-                yield _UNNAMED
-
-
-def _text_of(path: Path, root: Path) -> str:
-    """A file of the project; empty where it cannot be read."""
-    with contextlib.suppress(OSError, ValueError):
-        if inside(root, path):
-            return read_plain(path.resolve(), _SIZE_LIMIT).decode("utf-8", "replace")
-    return ""
-
-
-def _prompt_code(case: Case) -> Iterator[Path | str]:
-    """What makes its prompt: a file, from the root, or a command (`exec:`)."""
-    for made in (case.beside or {}).values():
-        if isinstance(made, dict) and isinstance(path := made.get("path"), str):
-            yield Path(path)
-        elif isinstance(made, dict) and isinstance(command := made.get("command"), str):
-            yield command
-
-
-def _files_named(
-    values: list[Any], kind: str, base: Path, root: Path, said: set[str] | None = None
-) -> set[Path]:
-    """The files that values of a case name, and that their templates take in; `said` takes the texts that name them."""
-    body = encode_json(values)
-    found: set[Path] = set()
-    if b"file://" in body:  # in few
-        given = msgspec.json.decode(body)
-        found.update(_named(given, base, plain=False))
-        if said is not None:
-            said.update(text for text in texts_in(given) if _PREFIX in text)
-    if format_of(kind).templates and b"{%" in body:
-        found |= _included(body.decode().replace("\\", ""), base, root, said)
-    return found
-
-
-def _included(text: str, base: Path, root: Path, said: set[str] | None) -> set[Path]:
-    """The files that templates take in, and those that these do."""
-    from tui_eval.nunjucks.templates import INCLUDED, MOST_INCLUDED
-
-    found: set[Path] = set()
-    texts = [text]
-    while texts:
-        names = {match[1] for match in INCLUDED.finditer(texts.pop())}
-        if said is not None:
-            said |= names
-        for path in (base / name for name in names):
-            if path not in found and len(found) < MOST_INCLUDED:
-                with contextlib.suppress(OSError, ValueError):
-                    if path.is_file():
-                        found.add(path)
-                        if inside(root, path):
-                            texts.append(read_plain(path.resolve(), _SIZE_LIMIT).decode("utf-8", "replace"))
-    return found
-
-
-def _named(value: Any, base: Path, *, plain: bool) -> Iterator[Path]:
-    """The files that texts in a value name: after `file://` and the like, and, where `plain`, any word that is one."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for one in value:
-            yield from _named(one, base, plain=plain)
-    elif isinstance(value, str):
-        names: Iterable[str] = _after_prefix(value) if _PREFIX in value else ()
-        if plain and not names and len(value) < _LONGEST:
-            names = [value, *re.findall(_WORD, value)]
-        for name in dict.fromkeys(names):
-            with contextlib.suppress(OSError, ValueError):
-                if name and (base / name).is_file():
-                    yield base / name
-
-
-def _after_prefix(text: str) -> Iterator[str]:
-    """What may be the name after each `file://` of a text: a name may hold blanks, and a text go on after one."""
-    for piece in text.split(_PREFIX, _MOST_NAMES)[1:]:
-        line = piece[:_LONGEST].partition("\n")[0].rstrip()
-        yield from (line[: end.start()] for end in islice(re.finditer(_ENDS, line), _MOST_ENDS))
-        yield line
-
-
-def _with_code(files: Iterable[Path]) -> Iterator[Path]:
-    """The files, and of code what lies beside it in its language: it may be a part of it."""
-    for file in files:
-        yield file
-        if file.suffix in _CODE:
-            with contextlib.suppress(OSError):
-                beside = islice(file.parent.iterdir(), IN_FOLDERS)
-                yield from (one for one in beside if one.suffix == file.suffix and os.path.isfile(one))
-
-
 def _files_in(folder: Path) -> Iterator[Path]:
     return (entry for entry in islice(folder.rglob("*"), IN_FOLDERS) if os.path.isfile(entry))
 
 
 def _content(path: Path) -> str:
-    if path.stat().st_size > _SIZE_LIMIT:
+    if path.stat().st_size > LARGEST:
         return _stamp(path)
-    return hashlib.sha256(read_plain(path, _SIZE_LIMIT)).hexdigest()
+    return hashlib.sha256(read_plain(path, LARGEST)).hexdigest()
 
 
 def _stamp(path: Path) -> str:

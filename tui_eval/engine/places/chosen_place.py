@@ -86,7 +86,7 @@ def place_of(
     address = "" if on == "ray" else on
 
     def named() -> set[str]:
-        from tui_eval.engine.fingerprints import named_variables
+        from tui_eval.engine.case_files import named_variables
 
         return named_variables(jobs, environment.config.root)
 

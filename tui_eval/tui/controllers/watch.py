@@ -547,7 +547,7 @@ class CaseFiles:
             }
 
     def _named(self, case: Case) -> tuple[set[Path], set[Path]]:
-        from tui_eval.engine.fingerprints import question_files, verdict_files  # not for the first paint
+        from tui_eval.engine.case_files import question_files, verdict_files  # not for the first paint
 
         known = self._known.get(case.case_id)
         if known is None or known[0] != case.content_hash:

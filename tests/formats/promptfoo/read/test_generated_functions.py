@@ -9,7 +9,7 @@ import pytest
 
 from tests.formats.promptfoo.run.test_runtime import run, suite
 from tui_eval.config.project import load
-from tui_eval.engine.fingerprints import verdict_files
+from tui_eval.engine.case_files import verdict_files
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust
 
