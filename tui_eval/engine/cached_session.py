@@ -296,6 +296,8 @@ class CachedSession(Session):
         limit: Seconds that all answers may have taken; `turn_limits` those of single turns. What took longer would be
             an error without the cache: it is asked anew.
         priced: What an answer costs today (`Agent.priced`); None: what it cost.
+        unknown: The lines about what was reported and could not be read, so far: an answer is kept with its own, or
+            what is unknown would count as not reported where it comes from the cache.
     """
 
     def __init__(
@@ -311,7 +313,9 @@ class CachedSession(Session):
         limit: float = math.inf,
         turn_limits: Mapping[int, float] | None = None,
         priced: Callable[[UsageReport, str | None], float | None] | None = None,
+        unknown: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        self._unknown = unknown
         self._priced = priced
         self._only = only
         self._limit = limit
@@ -379,17 +383,20 @@ class CachedSession(Session):
             self._price(events)
             yield Note(f"cached: this was answered on {when}, and is not asked again")
             for event in events:
+                if isinstance(event, Note) and figures.retell(event.text):
+                    continue  # noted at the end of the turn, as it was then
                 if isinstance(event, Finished):
                     event.reply.cached, event.reply.turn = True, request.turn
                     self.cached_ms += event.reply.latency_ms or 0.0
                 yield event
             return
         session = await self._going_on(before)
+        known_before = len(self._unknown())
         events: list[Event] = []
         async for event in session.send(request):
             events.append(event)
             yield event
-        await self._keep(key, events)
+        await self._keep(key, events, self._unknown()[known_before:])
 
     def _price(self, events: Sequence[Event]) -> None:
         """Put the prices of today in the place of those of then: what is judged by its cost would cost these."""
@@ -472,7 +479,7 @@ class CachedSession(Session):
             if events and isinstance(events[-1], Finished):
                 self._known[key] = at, events
 
-    async def _keep(self, key: bytes, events: list[Event]) -> None:
+    async def _keep(self, key: bytes, events: list[Event], unknown: Sequence[str]) -> None:
         """Keep an answer that is whole and comes back as it was."""
         if not events or not isinstance(events[-1], Finished):
             return
@@ -481,6 +488,7 @@ class CachedSession(Session):
         if self._stands is not None and not await self._stands():
             return
         kept = _joined(events)
+        kept[-1:-1] = map(Note, unknown)
         try:
             body = _encoder.encode(kept)
             same = self._cache.takes(body) and self._cache.events(body) == kept

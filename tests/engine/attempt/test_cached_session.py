@@ -14,6 +14,7 @@ from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.cached_session import Answers, CachedSession, asked_of
 from tui_eval.events import Event, Finished, Note, Retrying, TextDelta, ToolCall
+from tui_eval.guard import figures
 from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Reply
@@ -117,6 +118,26 @@ def test_an_agent_that_can_be_told_goes_on_from_what_is_known(tmp_path: Path) ->
     assert talk.log == ["opened", ("restored", ["a!", "b!"]), "c"]
     talk.have("a", "b", "c")
     assert talk.log == []
+
+
+class Vague(Asked):
+    """Says something that nobody can read."""
+
+    async def send(self, request: Request) -> AsyncIterator[Event]:
+        figures.tell("metadata", request.text, "an object")
+        async for event in super().send(request):
+            yield event
+
+
+def test_what_nobody_could_read_of_an_answer_is_unknown_where_it_is_known_too(tmp_path: Path) -> None:
+    """It counted as not reported: `escalated: false` and limits passed for an answer from the cache."""
+    talk = Talk(tmp_path, Vague)
+    with figures.dropped_figures() as first:
+        talk.have("a", unknown=lambda: list(first))
+    with figures.dropped_figures() as again:
+        (events,) = talk.have("a", unknown=lambda: list(again))
+    assert talk.log == [] and list(again) == list(first) and len(first) == 1
+    assert sum(isinstance(event, Note) for event in events) == 1
 
 
 class Private(Restorable):

@@ -329,6 +329,7 @@ class Running:
             self.limits.longest,
             turns,
             priced,
+            lambda: list(self.collector.unknown_figures.values()),
         )
         return self._cached
 
