@@ -58,6 +58,7 @@ def test_as_nunjucks_renders_it(row: dict[str, Any]) -> None:
         ("{{ -n ** 2 }} {{ 2 ** 3 ** 2 }} {{ 7 - 2 + 1 }} {{ 12 / 2 * 3 }}", "25 64 6 18"),
         ("{{ n == 5 < x }} {{ 3 > 2 > 1 }} {{ a == 'x' == false }}", "false false true"),
         ("{{ 'a' * 2 and t }} {{ 'y' if 'a' * 2 else 'n' }}", "NaN n"),
+        ("{{ ('x' | abs) + n }} {{ ('x' | round) ~ n }} {{ [('x' | abs), n] | join }}", "NaN NaN5 NaN5"),
         ("{% for k, v in 'ab' %}{{ k }}={{ v }};{% endfor %}", "0=a;1=b;"),
         (
             "{{ missing in a }} {{ none in a }} {{ missing not in a }} {{ missing in 'undefined' }}",

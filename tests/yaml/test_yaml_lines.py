@@ -124,6 +124,15 @@ def test_aliases_cannot_unfold_without_end():
     assert calls < 5_000
 
 
+def test_a_word_as_a_key_is_its_text_where_it_would_be_in_javascript():
+    found = load("{1: a, true: b, 0: c, false: d, null: e}", "f", core=True)
+    assert (found.value, found.problems) == ({1: "a", "true": "b", 0: "c", "false": "d", "null": "e"}, [])
+    twice = load("true: a\n'true': b\n", "f", core=True)
+    assert [str(one) for one in twice.problems] == [
+        "f:2: true: given twice, on lines 1 and 2: which one is meant cannot be known; remove one"
+    ]
+
+
 def test_a_repeated_key_still_gives_the_rest():
     assert load("a: 1\na: 2\nb: 3\n", "f").value == {"a": 2, "b": 3}
 

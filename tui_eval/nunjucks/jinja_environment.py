@@ -7,6 +7,7 @@ call and printed value counts against a budget, so that no template of a suite c
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from functools import reduce
 from typing import Any
 
 from jinja2 import BaseLoader, ChainableUndefined, Environment, TemplateNotFound, nodes, pass_context
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.environment import TemplateModule
 from jinja2.lexer import TokenStream
 from jinja2.runtime import BlockReference, LoopContext, Macro
@@ -219,9 +221,21 @@ def _finalize(value: Any) -> str:
     return plain
 
 
+class _Code(CodeGenerator):
+    """Writes what jinja2 settles for good as it compiles (`'x' | abs`): NaN has no literal in Python."""
+
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:  # noqa: N802
+        value = node.as_const(frame.eval_ctx)
+        if isinstance(value, float) and not math.isfinite(value):
+            self.write(f"float({str(value)!r})")
+        else:
+            super().visit_Const(node, frame)
+
+
 class NunjucksEnvironment(ImmutableSandboxedEnvironment):
     """The environment that compiles and runs templates."""
 
+    code_generator_class = _Code
     intercepted_binops = frozenset(["+", "-", "*", "/", "//", "%", "**"])
     intercepted_unops = frozenset(["+", "-"])
 

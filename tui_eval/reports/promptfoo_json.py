@@ -236,10 +236,17 @@ def _count(metrics: dict[str, Any], result: dict[str, Any], attempt: Attempt) ->
         metrics["testErrorCount"] += 1
     else:
         metrics["testPassCount" if result["success"] else "testFailCount"] += 1
-    metrics["score"] += result["score"]
     if result["failureReason"] != 2:  # whose verdicts promptfoo does not have
+        metrics["score"] += result["score"]
+        _count_scores(metrics, attempt)
         for component in (result["gradingResult"] or {}).get("componentResults", ()):
             metrics["assertPassCount" if component.get("pass") else "assertFailCount"] += 1
+    metrics["totalLatencyMs"] += result["latencyMs"]
+    metrics["cost"] += result["cost"]
+    _add(metrics["tokenUsage"], result["tokenUsage"])
+
+
+def _count_scores(metrics: dict[str, Any], attempt: Attempt) -> None:
     named = [
         verdict.metric
         for verdict in attempt.verdicts
@@ -254,9 +261,6 @@ def _count(metrics: dict[str, Any], result: dict[str, Any], attempt: Attempt) ->
             ("namedScoresCount", max(named.count(name), 1)),
         ):
             metrics[key][name] = metrics[key].get(name, 0) + number
-    metrics["totalLatencyMs"] += result["latencyMs"]
-    metrics["cost"] += result["cost"]
-    _add(metrics["tokenUsage"], result["tokenUsage"])
 
 
 def _add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:

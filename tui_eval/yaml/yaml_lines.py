@@ -428,6 +428,8 @@ class _Builder:
             if isinstance(key, (dict, list)):
                 self._complain(key_node, "a list or mapping as a key", "quote it")
                 continue
+            if self._core and (type(key) is bool or key is None):
+                key = _word(key)
             if key in merged:  # its own counts, in the place of the merged one
                 merged.discard(key)
             elif key in result:
@@ -440,7 +442,12 @@ class _Builder:
     def _doubled(self, node: Node, again: dict[Any, list[int]]) -> None:
         problems, misread = len(self.problems), len(self.misread)
         for one, _ in node.value:
-            if isinstance(one, ScalarNode) and (lines := again.get(self._leaf(one))) is not None:
+            if not isinstance(one, ScalarNode):
+                continue
+            key = self._leaf(one)
+            if self._core and (type(key) is bool or key is None):
+                key = _word(key)
+            if (lines := again.get(key)) is not None:
                 lines.append(one.start_mark.line + 1)
         del self.problems[problems:], self.misread[misread:]  # its keys have been read before
         for key, (*before, last) in again.items():
@@ -471,6 +478,11 @@ class _Builder:
         problem = Problem(self._path, node.start_mark.line + 1, key, message, cure)
         self.problems.append(problem)
         self.misread.append((node, problem, False))
+
+
+def _word(key: bool | None) -> str:
+    """`true` and `null` as keys, which in JavaScript are their texts: in Python `true` is the number 1."""
+    return "null" if key is None else "true" if key else "false"
 
 
 def _child(node: Node, step: Hashable) -> tuple[int, Node] | None:

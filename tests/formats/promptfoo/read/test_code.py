@@ -74,6 +74,27 @@ async def test_vars_made_by_python(make: Make, tmp_path: Path, hosts: tuple[Pyth
     assert "needs trust" in (await rendered(untrusted, tmp_path, hosts, False))[0]
 
 
+async def test_what_python_makes_of_a_variable_is_text_and_code_sees_all_of_the_prompt(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    """As promptfoo 0.121.20 has it."""
+    made = "['5', 5, False, ['a'], {}, ' '.join([str(len(prompt)), *others])][int(others['q'])]"
+    suite = make(
+        "providers: [echo]\nprompts: ['P']\ndefaultTest: {options: {prefix: '{{q}}', suffix: '{{v}}'}}\n"
+        f"tests: [{', '.join(f'{{vars: {{q: {n}, v: file://v.py}}}}' for n in range(6))}]",
+        v__py=f"def get_var(name, prompt, others):\n    return {{'output': {made}}}\n",
+        trusted=True,
+    )
+    assert await rendered(suite, tmp_path, hosts) == [
+        "0P5",
+        "v: v.py: output must be text, not 5",
+        "v: v.py must return {output} or {error}",
+        'v: v.py: output must be text, not ["a"]',
+        "v: v.py: output must be text, not {}",
+        "5P11 q v",
+    ]
+
+
 @pytest.mark.real
 @node_needed
 async def test_vars_and_filters_made_by_javascript(

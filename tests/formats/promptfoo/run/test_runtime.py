@@ -274,6 +274,23 @@ async def test_derived_metrics_and_weighted_sums(tmp_path: Path) -> None:
     assert "nothing" in column["derived_errors"]["gone"]
 
 
+async def test_errors_are_rows_of_nothing_in_sums(tmp_path: Path) -> None:
+    """promptfoo 0.121.20 has no verdicts of them: its sums are these."""
+    config = """
+    providers: [echo]
+    prompts: ['{{q}}']
+    derivedMetrics: [{name: mean, value: 'm / __count'}]
+    tests:
+      - {vars: {q: a}, assert: [{type: contains, value: a, metric: m}]}
+      - {vars: {q: b}, assert: [{type: contains, value: b, metric: m}, {type: perplexity, threshold: 1, metric: n}]}
+    """
+    attempts, document = await run(suite(tmp_path, config))
+    assert [(one.outcome, one.score) for one in attempts] == [("passed", 1.0), ("error", 0.5)]
+    (column,) = document["metrics"]
+    assert (column["count"], column["score"], column["named_scores"]) == (2, 1.0, {"m": 1.0})
+    assert column["derived"] == {"mean": 0.5}
+
+
 OWN_PROVIDER = """
     providers: [echo, {id: echo, label: second}]
     prompts: ['good {{q}}', 'bad {{q}}']

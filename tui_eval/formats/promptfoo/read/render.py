@@ -173,11 +173,13 @@ async def render_case(
     host = node or NodeHost(root)
     try:
         own = suite_filters(settings.get("nunjucksFilters"), suite_base, root, trust, host)
-        given: dict[str, Any] = {**(more_vars or {}), **case.vars}
+        # The case's own win, and stand first, as code sees that goes through them.
+        given: dict[str, Any] = {**case.vars, **(more_vars or {}), **case.vars}
         if any(kind_of(value) == "code" for value in given.values()):
-            raw = case.turns[0].text if case.turns else ""
+            raw = (case.turns[0].text if case.turns else "") or ""
+            before, after = (_text(case.options.get(name) or "") for name in ("prefix", "suffix"))
             entry = _columns_provider(case)
-            given = await with_code(given, raw or "", entry, suite_base, root, trust, python, host)
+            given = await with_code(given, before + raw + after, entry, suite_base, root, trust, python, host)
         # The suite's filters wait for their process, which must not stop everybody else.
         where = asyncio.to_thread if own else _here
         rendered = await where(_resolved, case, given, suite_base, root, trust, environment, own, compat)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.extensions import adding
 from tui_eval.formats.format import RenderError
 from tui_eval.formats.promptfoo.read.promptfoo_types import IMAGES, JAVASCRIPT, MEDIA
+from tui_eval.formats.promptfoo.read.suite_file import brief
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust, script
 from tui_eval.javascript import values as js
@@ -101,7 +102,7 @@ async def with_code(
     """The variables with those made by code in place, one after the other.
 
     A `.py` file's `get_var(name, prompt, vars)`, or what a JavaScript file exports, called with
-    `(name, prompt, vars, provider)`, returns `{output}` or `{error}`.
+    `(name, prompt, vars, provider)`, returns `{output}` or `{error}`; Python's output is text.
 
     Raises:
         RenderError: it fails or returns neither.
@@ -141,9 +142,13 @@ def _output(name: str, file: Path, answer: Any) -> Any:
     if isinstance(answer, dict) and answer.get("error"):
         raise RenderError(f"{name}: {file.name}: {' '.join(str(answer['error']).split())}")
     output = answer.get("output") if isinstance(answer, dict) else None
-    if output is None or output == "":
+    if not js.truthy(output):
         raise RenderError(f"{name}: {file.name} must return {{output}} or {{error}}")
-    return output.strip() if isinstance(output, str) and file.suffix == ".py" else output
+    if file.suffix != ".py":
+        return output
+    if not isinstance(output, str):
+        raise RenderError(f"{name}: {file.name}: output must be text, not {brief(output)}")
+    return output.strip()
 
 
 def _ending(value: str) -> str:
