@@ -224,7 +224,7 @@ def _finalize(value: Any) -> str:
 class _Code(CodeGenerator):
     """Writes what jinja2 settles for good as it compiles (`'x' | abs`): NaN has no literal in Python."""
 
-    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:  # noqa: N802
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
         value = node.as_const(frame.eval_ctx)
         if isinstance(value, float) and not math.isfinite(value):
             self.write(f"float({str(value)!r})")

@@ -280,7 +280,8 @@ def _result(
     # An answer without an output fails and is nobody's fault.
     nothing = reply is not None and reply.text_missing and attempt.outcome == "failed"
     # A judgement of a recorded answer took nothing: that is with the run that asked for it.
-    usage, cost = tokens(attempt.usage, len(attempt.replies)), attempt.cost or 0
+    asked = 0 if case.provider_output else len(attempt.replies)
+    usage, cost = tokens(attempt.usage, asked), attempt.cost or 0
     if row.judges:
         usage, cost = tokens(None, 0), 0
     used = attempt.judging  # of judging again, too: that was paid now

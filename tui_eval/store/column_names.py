@@ -30,7 +30,8 @@ def column_agent(case: Case, agent: str) -> str:
 
 def sums(reader: RunReader, rows: list[list[dict[str, float]]] | None = None) -> list[dict[str, Any]]:
     """A row for each prompt and agent of suites with columns: `{suite, agent, prompt, score, named_scores,
-    named_weights, count, derived}`; a named score is the sum of the rows' value × weight (section 8.4). Errors count as rows of nothing.
+    named_weights, count, derived}`; a named score is the sum of the rows' value × weight (section 8.4).
+    Errors count as rows of nothing.
     `rows`, if it is given, gets what each row adds to the named scores, by column in the same order."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     each: dict[tuple[str, str, str], list[dict[str, float]]] = {}

@@ -442,7 +442,7 @@ async def test_a_hook_afterwards_gets_the_columns_with_their_sums(
     text = DEFAULTS.replace("'file://h.py:beforeAll'", "'file://h.py:afterEach', 'file://h.py:afterAll'")
     suite = make(text, trusted=True, h__py=AFTERWARDS)
     hooks, case = hooks_of(suite, tmp_path, hosts), suite.cases[0]
-    for outcome in ("passed", "failed"):
+    for outcome in ("passed", "failed", "error"):
         usage, verdict = (
             Usage(5, 2),
             Verdict("contains", outcome == "passed", score=float(outcome == "passed")),
@@ -450,6 +450,7 @@ async def test_a_hook_afterwards_gets_the_columns_with_their_sums(
         attempt = Attempt(
             case.case_id, 1, outcome, "e1", usage=usage, verdicts=[verdict], score=verdict.score
         )
+        attempt.named_scores, attempt.named_weights = {"own": 0.5}, {"own": 3.0}
         await hooks.after_each(case, attempt)
     with pytest.raises(HookError) as caught:
         await hooks.after_all(suite.cases, suite.settings, "eval-1")
@@ -458,9 +459,10 @@ async def test_a_hook_afterwards_gets_the_columns_with_their_sums(
     assert (evaluation, description) == ("eval-1", "hooked")
     assert (column["label"], column["provider"], column["raw"]) == ("L", "e1", "P {{q}} {{lang}}")
     metrics = column["metrics"]
-    assert [metrics[key] for key in ("testPassCount", "testFailCount", "testErrorCount")] == [1, 1, 0]
+    assert [metrics[key] for key in ("testPassCount", "testFailCount", "testErrorCount")] == [1, 1, 1]
     assert [metrics[key] for key in ("assertPassCount", "assertFailCount", "score")] == [1, 1, 1.0]
-    assert metrics["namedScores"] == {"mine": 1.0} and metrics["tokenUsage"]["total"] == 14
+    assert metrics["namedScores"] == {"mine": 1.0, "own": 3.0} and metrics["tokenUsage"]["total"] == 21
+    assert metrics["namedScoreWeights"] == {"mine": 2, "own": 6.0}
 
 
 TURNED = """

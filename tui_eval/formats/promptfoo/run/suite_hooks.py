@@ -242,7 +242,7 @@ def row_of(case: Case, attempt: Attempt) -> dict[str, Any]:
     output = attempt.output if attempt.output is not None else attempt.response_text
     reply = attempt.replies[-1] if attempt.replies else None
     entry = mapping(kept_beside(case).get("columnProvider") or case.provider)
-    usage, latency = _tokens(attempt), (reply.latency_ms if reply else None) or attempt.duration_ms or 0
+    usage, latency = _tokens(case, attempt), (reply.latency_ms if reply else None) or attempt.duration_ms or 0
     response = {
         "output": output,
         "metadata": (reply.metadata if reply else None) or {},
@@ -278,6 +278,7 @@ def row_of(case: Case, attempt: Attempt) -> dict[str, Any]:
             "score": attempt.score,
             "reason": attempt.message,
             "namedScores": attempt.named_scores,
+            "namedScoreWeights": attempt.named_weights,
             "componentResults": components_of(case.asserted, attempt.verdicts),
         },
     }
@@ -286,7 +287,7 @@ def row_of(case: Case, attempt: Attempt) -> dict[str, Any]:
     return row
 
 
-def _tokens(attempt: Attempt) -> dict[str, int]:
+def _tokens(case: Case, attempt: Attempt) -> dict[str, int]:
     used = attempt.usage or Usage()
     prompt, completion = used.input_tokens or 0, used.output_tokens or 0
     return {
@@ -294,7 +295,7 @@ def _tokens(attempt: Attempt) -> dict[str, int]:
         "prompt": prompt,
         "completion": completion,
         "cached": used.cached_tokens or 0,
-        "numRequests": len(attempt.replies),
+        "numRequests": 0 if case.provider_output else len(attempt.replies),
     }
 
 
@@ -309,11 +310,20 @@ def summed(rows: Sequence[dict[str, Any]], prompts: Sequence[dict[str, Any]]) ->
         kind = ("testPassCount", "testFailCount", "testErrorCount")[row["failureReason"]]
         parts = row["gradingResult"]["componentResults"] if row["failureReason"] != 2 else []
         passed = sum(part.get("pass") is True for part in parts)
-        more = {"score": row["score"], kind: 1, "totalLatencyMs": row["latencyMs"], "cost": row["cost"]}
+        # Of an error only what it took counts.
+        score, named = (0, {}) if row["failureReason"] == 2 else (row["score"], row["namedScores"])
+        more = {"score": score, kind: 1, "totalLatencyMs": row["latencyMs"], "cost": row["cost"]}
         more |= {"assertPassCount": passed, "assertFailCount": len(parts) - passed}
         for name, number in more.items():
             metrics[name] += number
-        for name, sums in (("namedScores", row["namedScores"]), ("tokenUsage", row["tokenUsage"])):
+        given = mapping(row["gradingResult"].get("namedScoreWeights"))
+        weights = {name: given.get(name, 1) for name in named}
+        weighted = {name: value * weights[name] for name, value in named.items()}
+        for name, sums in (
+            ("namedScores", weighted),
+            ("namedScoreWeights", weights),
+            ("tokenUsage", row["tokenUsage"]),
+        ):
             for key, number in sums.items():
                 metrics[name][key] = metrics[name].get(key, 0) + number
     return list(found.values())
@@ -323,4 +333,4 @@ def _no_sums() -> dict[str, Any]:
     counts = (
         "score testPassCount testFailCount testErrorCount assertPassCount assertFailCount totalLatencyMs cost"
     )
-    return {**dict.fromkeys(counts.split(), 0), "namedScores": {}, "tokenUsage": {}}
+    return {**dict.fromkeys(counts.split(), 0), "namedScores": {}, "namedScoreWeights": {}, "tokenUsage": {}}
