@@ -15,7 +15,7 @@ from tui_eval.engine.attempt.stepping import Stepper
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.needed_first import import_first
 from tui_eval.engine.places.attempt_place import AttemptPlace, Made, PlaceLost, under_way_at_loss
-from tui_eval.engine.places.here import Here
+from tui_eval.engine.places.chosen_place import Here
 from tui_eval.engine.plan import Job
 from tui_eval.engine.run_context import RunContext
 from tui_eval.engine.schedule import Schedule, Ticket

@@ -15,8 +15,7 @@ from tests.support.place_contract import contract
 from tui_eval.config.project import Config, ConfigError, load
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places.attempt_place import Made, PlaceLost
-from tui_eval.engine.places.chosen_place import check_place, place_name
-from tui_eval.engine.places.here import Here
+from tui_eval.engine.places.chosen_place import Here, check_place, place_name
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import Recorded, RunRequest
 from tui_eval.engine.schedule import Ticket

@@ -29,8 +29,7 @@ from tui_eval.engine import plan
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.places import ray_driver, ray_place, ray_worker, sent_project
 from tui_eval.engine.places import ray_messages as messages
-from tui_eval.engine.places.chosen_place import what_runs_here
-from tui_eval.engine.places.here import Here
+from tui_eval.engine.places.chosen_place import Here, what_runs_here
 from tui_eval.engine.places.ray_driver import NoCluster
 from tui_eval.engine.places.ray_place import RayPlace
 from tui_eval.engine.places.ray_worker import EventLog, FarContext, RayWorker, WorkerStart

@@ -1,4 +1,4 @@
-"""Where a run's attempts run, as the request or the configuration says."""
+"""Where a run's attempts run, as the request or the configuration says; and `here`, the engine's own loop."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 from tui_eval.config.config_schema import Wrong, where
 from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.engine.grader_choice import graders_of
+from tui_eval.engine.places.attempt_place import AttemptLog, Made
 from tui_eval.formats import format_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 
 if TYPE_CHECKING:
+    from tui_eval.engine.attempt.stepping import Stepper
     from tui_eval.engine.places.attempt_place import AttemptPlace
     from tui_eval.engine.plan import Job
     from tui_eval.engine.request import RunRequest
     from tui_eval.engine.run_context import RunContext
+    from tui_eval.engine.schedule import Ticket
+    from tui_eval.model import Attempt
     from tui_eval.store.writer import RunWriter
 
 
@@ -134,3 +138,43 @@ def _asked_for(job: Job, spec: AgentSpec, context: RunContext) -> Iterator[Agent
     """Its agent, and who may judge it: one of them may have kept answers where the other has none."""
     yield spec
     yield from graders_of(job, context.config, context.typed_judge)
+
+
+class Here:
+    """`here`: attempts on the engine's own loop. With a `stepper` a person decides on each turn."""
+
+    words = note = ""
+    begun_at_loss = 0
+
+    def __init__(
+        self, environment: RunContext, log: AttemptLog | None, stepper: Stepper | None = None
+    ) -> None:
+        from tui_eval.engine.attempt.attempt import (
+            execute,
+        )  # late: the app asks where a run goes, and executes none
+
+        self._execute = execute
+        self._environment = environment
+        self._log = log
+        self._stepper = stepper
+
+    async def open(self, changed: Callable[[], None]) -> None:
+        """It is ready."""
+
+    async def attempt(self, ticket: Ticket, ends: float | None, left: dict[int, Attempt]) -> Made:
+        """See `AttemptPlace`."""
+        return Made(
+            await self._execute(
+                ticket.job,
+                ticket.number,
+                ticket.attempt_ref,
+                self._environment,
+                self._log,
+                ends,
+                self._stepper,
+                left,
+            )
+        )
+
+    async def close(self) -> None:
+        """The run's context is its own, and closed by who made it."""

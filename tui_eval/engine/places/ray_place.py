@@ -29,8 +29,7 @@ from tui_eval.engine.places.attempt_place import (
     PlaceLost,
     under_way_at_loss,
 )
-from tui_eval.engine.places.chosen_place import what_runs_here
-from tui_eval.engine.places.here import Here
+from tui_eval.engine.places.chosen_place import Here, what_runs_here
 from tui_eval.engine.places.ray_driver import why_ended
 from tui_eval.engine.places.ray_messages import LoggedEvent, events_of
 from tui_eval.engine.places.sent_project import explained, packed_project
