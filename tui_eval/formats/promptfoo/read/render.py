@@ -6,7 +6,6 @@ The engine calls `render_case` for every attempt, so that an edited file counts 
 from __future__ import annotations
 
 import asyncio
-import glob
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.formats.format import RenderedCase, Scene
 from tui_eval.formats.promptfoo.promptfoo_words import beside, mapping
+from tui_eval.formats.promptfoo.read.globs import TooLong, matching
 from tui_eval.formats.promptfoo.read.variables import (
     FUNCTION_TIME,
     RenderError,
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 20.0
 """Seconds that one application of a filter may take."""
+_FIND_TIME = 5.0
+"""Seconds that looking for its file may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,8 @@ def filter_file(value: str, base: Path) -> Path | None:
     """The file that a filter's path means, None if there is none."""
     plain = value.removeprefix("file://")
     try:
-        found = sorted(glob.glob(str(base / plain)))
-    except (OSError, ValueError):
+        found = sorted(matching(str(base / plain), base, _FIND_TIME))
+    except (OSError, ValueError, TooLong):
         return None
     return Path(found[-1]) if found else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import glob as globbing
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 
 from tui_eval.config.project import Config, masker
 from tui_eval.formats.near_miss import PassedOver, RootKey, Shape, in_yaml, may_be
+from tui_eval.formats.promptfoo.read.globs import TooLong, matching
 from tui_eval.guard.masker import Masker
 from tui_eval.guard.paths import confine
 from tui_eval.guard.secrets import in_addresses
@@ -349,14 +349,16 @@ class SuiteReading:
         try:
             confine(self.root, fixed, self.trust, start)
             patterns = _alternatives(plain)
-            found = (f for p in patterns for f in globbing.iglob(p, root_dir=start, recursive=True))
             until, matches = time.monotonic() + GLOB_TIME, list[str]()
-            for match in found:
-                matches.append(match)
-                if len(matches) > MOST_GLOBBED or time.monotonic() > until:
-                    raise Missing(f"{plain} matches too much; name a folder")
+            for pattern in patterns:
+                for match in matching(pattern, start, until - time.monotonic()):
+                    matches.append(match)
+                    if len(matches) > MOST_GLOBBED:
+                        raise TooLong
             paths = sorted({confine(self.root, p, self.trust, start) for p in matches})
             return [p for p in paths if p.is_file()]
+        except TooLong:
+            raise Missing(f"{plain} matches too much; name a folder") from None
         except NeedsTrust as error:
             raise Missing(str(error)) from None
         except (OSError, ValueError, RecursionError) as error:
