@@ -118,6 +118,21 @@ def test_a_run_that_was_cut_is_no_whole_one_judged_again(cli: Cli, project: Path
     assert told.code == 4 and "asks no agent; do that anew: tui-eval rescore" in told.err
 
 
+def test_a_limit_that_came_when_every_case_had_passed_often_enough_is_no_success_anywhere(
+    cli: Cli, project: Path
+) -> None:
+    """`run` ended with 1, and `show`, `rescore`, JUnit and Markdown called it one."""
+    what = ("-s", "costs", "--attempts", "3", "--threshold", "0.3", "--max-cost", "0.015", "-j", "1")
+    ran = cli("run", ".", *what, "-o", "a.json", "-o", "a.junit.xml", "-o", "a.md", "-o", "a.html")
+    assert ran.code == 1 and "1 case passed, but not all is there: 1 attempt not run" in ran.out
+    assert 'errors="1"' in (project / "a.junit.xml").read_text()
+    for name in ("a.junit.xml", "a.md", "a.html"):
+        assert "1 attempt not run" in (project / name).read_text(), name
+    assert cli("show").code == cli("attach", "--display", "plain").code == cli("show", "a.json").code == 1
+    assert cli("rescore").code == cli("show").code == 1
+    assert cli("rescore", "--display", "none").code == 1
+
+
 def test_lines_of_attempts_that_are_judged_again_or_gone_on_with_have_their_numbers(
     cli: Cli, project: Path
 ) -> None:

@@ -21,7 +21,7 @@ from tui_eval.reports.tabular import COLUMNS
 from tui_eval.store.missing_cases import BESIDE
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, new_run_id
-from tui_eval.store.schema import RunInfo
+from tui_eval.store.schema import RunInfo, RunState
 from tui_eval.store.summary import summarise
 from tui_eval.store.writer import PlannedCase, RunWriter
 
@@ -34,6 +34,7 @@ def run_of(
     outcomes: list[str],
     note: str = "",
     provenance: dict[str, Any] | None = None,
+    state: RunState = "finished",
 ) -> RunReader:
     run_id = new_run_id()
     info = RunInfo(id=run_id, agents=["a"], started_at=1000.0, note=note, provenance=provenance or {})
@@ -41,7 +42,7 @@ def run_of(
     refs = writer.plan(planned)
     for (ref, *_), one, outcome in zip(refs, planned, outcomes, strict=False):
         writer.done(ref, attempt(one.case.case_id, 1, outcome))
-    writer.state("finished", 1010.0)
+    writer.state(state, 1010.0)
     writer.close()
     return RunReader(writer.folder)
 
@@ -92,6 +93,16 @@ def test_a_case_whose_attempts_passed_as_far_as_they_ran_has_not_failed(tmp_path
     assert "1 of 3 attempts ran, none failed" in (tmp_path / "r.md").read_text()
     counts = ElementTree.parse(tmp_path / "r.junit.xml").getroot()
     assert (counts.get("failures"), counts.get("errors"), counts.get("skipped")) == ("1", "0", "2")
+
+
+def test_a_run_that_a_person_cancelled_is_no_success_though_enough_of_each_case_passed(
+    tmp_path: Path,
+) -> None:
+    reader = run_of(tmp_path, [PlannedCase(case("n0"), "a", "m", 1, 1)], ["passed"], state="cancelled")
+    export(reader, tmp_path / "r.junit.xml")
+    reader.close()
+    counts = ElementTree.parse(tmp_path / "r.junit.xml").getroot()
+    assert (counts.get("failures"), counts.get("errors"), counts.get("skipped")) == ("0", "1", "0")
 
 
 def test_results_count_and_name_them(files: dict[str, Path]) -> None:

@@ -4,7 +4,7 @@ pass in it and why, its exit code, its files."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tui_eval.commands.output import (
@@ -19,13 +19,13 @@ from tui_eval.commands.output import (
 )
 from tui_eval.config.project import find_root
 from tui_eval.guard.paths import can_be_path
-from tui_eval.model import Outcome
 from tui_eval.reports import console_table
 from tui_eval.reports.console_table import about_queries, reasons_of
 from tui_eval.store.missing_cases import unread_errors_of
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, holds_runs
 from tui_eval.store.schema import AttemptRow, RunInfo
+from tui_eval.store.summary import RunSums
 
 
 def find_run(reference: str) -> Path:
@@ -64,11 +64,11 @@ def runs_without_suites(folder: Path) -> bool:
     return bool(runs_beneath(folder)) and not discover([folder], find_root([folder])[0])[0]
 
 
-def exit_code_of(outcomes: Collection[Outcome | None], stopped: str | None) -> int:
-    """1 where something did not pass or a limit ended the run, 5 where nothing ran, else 0."""
-    if stopped or any(outcome != "passed" for outcome in outcomes):
+def exit_code_of(sums: RunSums, stopped: str | None) -> int:
+    """1 where something did not pass, a limit ended the run, or attempts never ran; 5 where nothing ran; else 0."""
+    if stopped or sums.left or any(outcome != "passed" for outcome in sums.outcomes):
         return EXIT_FAILED
-    return EXIT_OK if outcomes else EXIT_NOTHING
+    return EXIT_OK if sums.outcomes else EXIT_NOTHING
 
 
 def warn_of_unread(info: RunInfo) -> bool:

@@ -48,7 +48,7 @@ from tui_eval.store.missing_cases import lacks_of, lacks_words
 from tui_eval.store.printed_commands import other_way_on, way_on
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError, not_known_in
-from tui_eval.store.schema import CaseHistory, RunSummary, StoredCase
+from tui_eval.store.schema import CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import merged_of, shard_words, unfinished_in, without_gap
 from tui_eval.store.summary import cached_of, judges_of
 
@@ -75,7 +75,7 @@ def show(reference: str, case_name: str | None, *, gap: bool = True) -> int:
                 say(f"\n{table.totals(note, lacks_of(info), unfinished_in(info))}")
                 if warn_of_unread(info):
                     return EXIT_USAGE
-                return exit_code_of(table.sums.outcomes, lacks_words(info) or None)
+                return exit_code_of(table.sums, _stopped(info))
         cases = with_reader.cases()
         listed = with_reader.listed(cases)
         meant = [
@@ -221,6 +221,11 @@ def _spans(trace: Trace | None) -> list[str]:
     return lines
 
 
+def _stopped(info: RunInfo) -> str | None:
+    """Why a run is no success though all its cases passed, as it was when it ended."""
+    return lacks_words(info) or ("cancelled" if info.state == "cancelled" else None)
+
+
 def follow(reference: str) -> int:
     """Follow a run in plain lines until it ends; the run's exit code."""
     reader = _reader(reference)
@@ -261,7 +266,7 @@ def follow(reference: str) -> int:
             return EXIT_FAILED
         if warn_of_unread(reader.info()):
             return EXIT_USAGE
-        return exit_code_of(table.sums.outcomes, lacks_words(reader.info()) or None)
+        return exit_code_of(table.sums, _stopped(info))
     finally:
         reader.close()
 

@@ -11,8 +11,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,6 @@ from tui_eval.engine.service.process import leave_threads, reachable, run_engine
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of
 from tui_eval.guard.trust import fingerprints, in_order
-from tui_eval.model import Outcome
 from tui_eval.reports import console_table
 from tui_eval.store.missing_cases import (
     gap_of,
@@ -63,7 +61,7 @@ from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at, mending, shard_words, unfinished_in
-from tui_eval.store.summary import CaseTaker, summarise
+from tui_eval.store.summary import CaseTaker, RunSums, sums_of
 from tui_eval.store.write_thread import lost_words
 
 
@@ -166,10 +164,7 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
             warn(f"hook failed: {hooks}")
         if write_files(reader, outputs) or warn_of_unread(info):
             return EXIT_USAGE
-        return exit_code_of(
-            {summarise(case, rows).outcome for case, rows in reader.by_case()},
-            gap or lacks_words(info) or None,
-        )
+        return exit_code_of(sums_of(reader.by_case()), gap or lacks_words(info) or None)
     finally:
         reader.close()
 
@@ -293,9 +288,7 @@ def _ran(
     try:
         interrupted = reader.info().state == "interrupted"
         read = tables[0] if tables and active.indexed and not reader.lost else None
-        outcomes = _report(
-            reader, progress.display, active, unreadable, read, told=not (keep and interrupted)
-        )
+        sums = _report(reader, progress.display, active, unreadable, read, told=not (keep and interrupted))
         unwritten = write_files(reader, outputs)
         if unwritten and progress.display == "plain":
             say(f"{counted(unwritten, 'file')} of {len(outputs)} not written")
@@ -315,11 +308,11 @@ def _ran(
         return 128 + number
     lost = lost_words(len(active.writer.lost)) if active.writer.lost else ""
     if keep and interrupted:
-        _warn_of_interruption(active, info, lost, nothing_known=not outcomes)
+        _warn_of_interruption(active, info, lost, nothing_known=not sums.outcomes)
     if unreadable or unwritten or warn_of_unread(info):
         return EXIT_USAGE
     lacks = _warn_of_lacks(info)
-    return exit_code_of(outcomes, active.runner.stopped_because or lacks or lost)
+    return exit_code_of(sums, active.runner.stopped_because or lacks or lost)
 
 
 def _warn_of_interruption(active: ActiveRun, info: RunInfo, lost: str, *, nothing_known: bool) -> None:
@@ -456,22 +449,20 @@ def _report(
     read: console_table.RunTable | None,
     *,
     told: bool,
-) -> Collection[Outcome | None]:
+) -> RunSums:
     """Print what came of the run, and (`told`) why it was stopped, on stderr where nothing else is printed;
-    the outcomes of its cases. `read` is its table where that has been made while the index was written."""
+    what its cases come to. `read` is its table where that has been made while the index was written."""
     stopped = active.runner.stopped_because if told else None
     why = [f"stopped: {stopped}" if stopped else "", active.note]
     if (
         display != "plain"
     ):  # what is wrong is said nevertheless: lines of attempts that passed explain no code of 1
-        outcomes: Counter[Outcome | None] = Counter(
-            summarise(case, attempts).outcome for case, attempts in reader.by_case()
-        )
-        if stopped and (left := outcomes[None]):
-            why[0] += f"; {left:,} of {counted(outcomes.total(), 'case')} not run"
+        sums = sums_of(reader.by_case())
+        if stopped and (left := sums.count(None)):
+            why[0] += f"; {left:,} of {counted(sums.cases, 'case')} not run"
         for line in filter(None, why):
             warn(line)
-        return outcomes.keys()
+        return sums
     table = read or console_table.RunTable.of(reader)
     if read is not None:
         read.tell_apart(lambda: reader.by_case(listed=True))
@@ -483,7 +474,7 @@ def _report(
     notes = "\n".join(filter(None, [*why, cached]))
     info = reader.info()
     say(f"\n{table.totals(notes, lacks_of(info, unreadable), unfinished_in(info))}")
-    return table.sums.outcomes.keys()
+    return table.sums
 
 
 def _folders_beside(active: ActiveRun) -> list[Path]:

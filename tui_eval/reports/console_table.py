@@ -221,6 +221,7 @@ class RunTable:
         went into attempts that were cut off (`shard_runs.unfinished_in`)."""
         sums = self.sums
         count, passed = sums.cases, sums.count("passed")
+        lacks = lacks or sums.left_words
         if count and passed == count:
             cases = f"{count} case{'' if count == 1 else 's'} passed"
             line = (

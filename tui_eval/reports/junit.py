@@ -23,7 +23,7 @@ from tui_eval.store.missing_cases import (
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import shard_words
-from tui_eval.store.summary import CaseSummary, summarise, why_not
+from tui_eval.store.summary import CaseSummary, left_of, summarise, why_not
 
 COUNTS = ("tests", "failures", "errors", "skipped")
 _KINDS: dict[Outcome | None, str] = {
@@ -36,16 +36,19 @@ _RUN = "tui-eval"
 
 
 class _Counted(msgspec.Struct):
-    """What a suite's element says of its cases. `seconds` are over all attempts."""
+    """What a suite's element says of its cases. `seconds` are over all attempts; `left` of them never ran, of cases
+    that came to an outcome without them."""
 
     counts: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     seconds: float = 0.0
     asserted_nothing: int = 0
+    left: int = 0
 
     def add(self, item: CaseSummary) -> None:
         self.counts["tests"] += 1
         self.seconds += _seconds(item)
         self.asserted_nothing += item.asserted_nothing
+        self.left += item.left
         if (kind := _KINDS.get(item.outcome)) is not None:
             self.counts[_COUNTED[kind]] += 1
 
@@ -76,8 +79,9 @@ def _pieces(reader: RunReader) -> Iterator[str]:
         suites.setdefault(case.suite, _Counted()).add(item)
         left += item.outcome in (None, "cancelled")
     every = list(suites.values())
-    incomplete = left > 0 and not any(one.counts["failures"] + one.counts["errors"] for one in every)
-    if not_whole := incomplete or not every or bool(unread_errors_of(info) or lacks_words(info)):
+    failed = any(one.counts["failures"] + one.counts["errors"] for one in every)
+    not_run = "" if failed else _not_run(left, sum(one.left for one in every), info)
+    if not_whole := bool(not_run) or not every or bool(unread_errors_of(info) or lacks_words(info)):
         every.append(_Counted({**dict.fromkeys(COUNTS, 0), "tests": 1, "errors": 1}))
     root = ElementTree.Element("testsuites", name=f"tui-eval {shard_words(info.provenance)}".strip())
     counts = {name: sum(one.counts[name] for one in every) for name in COUNTS}
@@ -93,7 +97,7 @@ def _pieces(reader: RunReader) -> Iterator[str]:
         yield "\n  </testsuite>"
     if not_whole:
         yield from _suite(_RUN, started, every[-1])
-        yield _indented(_not_whole(left if incomplete else 0, info, empty=not suites))
+        yield _indented(_not_whole(not_run, info, empty=not suites))
         yield "\n  </testsuite>"
     yield "\n</testsuites>"
 
@@ -146,14 +150,22 @@ def _case(
     return element
 
 
-def _not_whole(left: int, info: RunInfo, *, empty: bool) -> ElementTree.Element:
+def _not_run(cases: int, attempts: int, info: RunInfo) -> str:
+    """What of a run did not run, and why: cases, else attempts of cases that had passed often enough without them, or
+    what a person cancelled; empty where all of it ran."""
+    what = f"{cases} case{'' if cases == 1 else 's'} not run" if cases else left_of(attempts)
+    if not what:
+        return "cancelled" if info.state == "cancelled" else ""
+    return what + (f" ({info.note})" if info.note else "")
+
+
+def _not_whole(not_run: str, info: RunInfo, *, empty: bool) -> ElementTree.Element:
     element = ElementTree.Element("testcase", name="the whole run", classname=_RUN, time="0.000")
-    ran = f"{left} case{'' if left == 1 else 's'} not run" + (f" ({info.note})" if info.note else "")
     # One that was cut off before its plan was written, say; files that could not be read are said.
     nothing = "nothing has run" if empty and not unread_errors_of(info) else ""
     lacks = lacks_words(info)
-    beside = f"The run is not whole: {lacks}" if lacks and not (left and lacks in info.note) else ""
-    why = ". ".join(filter(None, (unread_report(info), ran if left else nothing, beside)))
+    beside = f"The run is not whole: {lacks}" if lacks and lacks not in not_run else ""
+    why = ". ".join(filter(None, (unread_report(info), not_run or nothing, beside)))
     error = ElementTree.SubElement(element, "error", message=_plain(why), type="error")
     if listed := unread_listed_of(info):
         error.text = _plain("\n".join(one.text for one in listed))

@@ -172,6 +172,7 @@ def _facts(info: RunInfo, counted: _Counted) -> list[tuple[str, str]]:
     for outcome in ("cancelled", "skipped", None):
         number = sums.count(outcome)
         counts += [f"{number:,} {outcome or 'not run'}"] if number else []
+    counts += [sums.left_words] if sums.left else []
     counts += [f"{sums.flaky:,} flaky"] if sums.flaky else []
     counts += [f"{sums.asserted_nothing:,} asserted nothing"] if sums.asserted_nothing else []
     counts += [cached] if (cached := sums.cached_words) else []

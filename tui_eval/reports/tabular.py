@@ -325,6 +325,7 @@ def _totals(sums: RunSums, more: str) -> str:
     low, high = wilson(sums.count("passed"), sums.judged)
     parts = [f"Pass rate {share(low)} to {share(high)} at 95 %"] if sums.judged else []
     parts += [f"{left:,} not run"] if (left := sums.count(None)) else []
+    parts += [sums.left_words] if sums.left else []
     parts += [f"{sums.flaky:,} flaky"] if sums.flaky else []
     parts += [f"{sums.asserted_nothing:,} asserted nothing"] if sums.asserted_nothing else []
     parts += [cached] if (cached := sums.cached_words) else []

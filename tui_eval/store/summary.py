@@ -34,7 +34,7 @@ class CaseSummary(msgspec.Struct, gc=False):
     `cost` is what the others cost. `judge_tokens` and `judge_cost` are what judging took beside that.
     `compat` are the rules that it was judged by (`store.judged_under`); empty where that is not known, or
     nobody asks. `tokens_of` and `cost_of` are how many attempts these are known of. `content_hash` is that of
-    the case as it was judged."""
+    the case as it was judged; `waiting` attempts of it have not ended."""
 
     case_id: str
     name: str
@@ -69,11 +69,17 @@ class CaseSummary(msgspec.Struct, gc=False):
     cost_of: int = 0
     content_hash: str = ""
     unjudged: int = 0
+    waiting: int = 0
 
     @property
     def judged(self) -> int:
         """Attempts with a verdict."""
         return self.attempts - self.unjudged
+
+    @property
+    def left(self) -> int:
+        """Attempts that have not ended where the case came to an outcome without them."""
+        return self.waiting if self.outcome is not None else 0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -282,6 +288,7 @@ def summarise(case: StoredCase, attempts: Iterable[AttemptRow]) -> CaseSummary:
         tokens_of=len(tokens),
         cost_of=len(costs),
         unjudged=ended - judged,
+        waiting=planned - ended,
     )
 
 
@@ -292,7 +299,7 @@ CaseTaker = Callable[[StoredCase, Sequence[AttemptRow], CaseSummary], None]
 class RunSums(msgspec.Struct):
     """What the cases of a run come to; they are added one by one. `attempts` ended, of which
     `attempts_passed`; `asserted_nothing` counts cases; `tokens`, `cost` and `saved` (USD), and what judges
-    took, are None where nothing is known."""
+    took, are None where nothing is known; `left` attempts of cases with an outcome have not ended."""
 
     outcomes: dict[Outcome | None, int] = {}
     flaky: int = 0
@@ -307,9 +314,11 @@ class RunSums(msgspec.Struct):
     judge_cost: float | None = None
     judge_cached: int = 0
     judge_saved: float | None = None
+    left: int = 0
 
     def add(self, item: CaseSummary) -> None:
         """One case more."""
+        self.left += item.left
         self.outcomes[item.outcome] = self.outcomes.get(item.outcome, 0) + 1
         self.flaky += item.flaky
         self.asserted_nothing += item.asserted_nothing
@@ -355,9 +364,23 @@ class RunSums(msgspec.Struct):
         return cached_of(self.cached, self.saved, of_attempts=self.attempts != self.cases)
 
     @property
+    def left_words(self) -> str:
+        """`2 attempts not run`, of cases that came to an outcome without them: a run that was stopped is no whole one
+        though each of its cases had passed often enough by then. Empty where there is none."""
+        return left_of(self.left)
+
+    @property
     def judges_words(self) -> str:
         """What judging took: `judges: 15,096 tokens, $0.2000`; empty where nothing of it is known."""
         return judges_of(self.judge_tokens, self.judge_cost, self.judge_cached, self.judge_saved)
+
+
+def sums_of(cases: Iterable[tuple[StoredCase, Sequence[AttemptRow]]]) -> RunSums:
+    """What cases come to, each with its attempts (`RunReader.by_case`)."""
+    sums = RunSums()
+    for case, attempts in cases:
+        sums.add(summarise(case, attempts))
+    return sums
 
 
 Amount = TypeVar("Amount", int, float)
@@ -365,6 +388,11 @@ Amount = TypeVar("Amount", int, float)
 
 def _plus(known: Amount | None, more: Amount) -> Amount:
     return more if known is None else known + more
+
+
+def left_of(attempts: int) -> str:
+    """`2 attempts not run`; empty where there is none."""
+    return f"{attempts:,} attempt{'s' * (attempts > 1)} not run" if attempts else ""
 
 
 def cached_of(cached: int, saved: float | None, *, of_attempts: bool = False) -> str:
