@@ -466,6 +466,18 @@ async def test_ollama_calls_tools(server: AnyServer, text: str) -> None:
     assert of(events, ToolCall)[0].arguments == {"a": 1}
 
 
+async def test_what_ollama_calls_is_no_text_outside_promptfoo(server: AnyServer) -> None:
+    """`should_contain` passed for what a tool was asked; a call of another shape was an error of Python's."""
+    call = {"function": {"name": "f", "arguments": {"city": "Riga"}}}
+    planned = lines({"message": {"content": "", "tool_calls": [call, {"function": "f"}]}})
+    events, reply = await asked(server, "ollama:chat:m", planned, test=None)
+    assert reply.text == "" and reply.output is None
+    assert [(one.name, one.arguments) for one in events if isinstance(one, ToolCall)] == [
+        ("f", {"city": "Riga"}),
+        ("", None),
+    ]
+
+
 @pytest.mark.parametrize(
     ("planned", "told"),
     [

@@ -163,14 +163,15 @@ class OllamaSession(Session):
         if not self.tested:  # promptfoo's provider does not say it
             reply.finish_reason = reason
         if calls:
-            told = [self._told(one) for one in calls]
             for number, one in enumerate(calls, 1):
-                function = one.get("function") or {}
+                function = _function(one)
                 yield ToolCall(
                     f"{request.turn}.{number}", text_of(function.get("name")), function.get("arguments")
                 )
-            reply.output = {"content": text, "tool_calls": told} if text.strip() else told
-            reply.text = text_of(reply.output)
+            if self.tested:
+                told = [self._told(one) for one in calls]
+                reply.output = {"content": text, "tool_calls": told} if text.strip() else told
+                reply.text = text_of(reply.output)
         reply.latency_ms = round((time.monotonic() - began) * 1000, 1)
         yield Finished(reply)
 
@@ -213,6 +214,11 @@ class OllamaSession(Session):
     @staticmethod
     def _told(call: dict[str, Any]) -> dict[str, Any]:
         """A call as promptfoo has it in its output: the arguments as text."""
-        given = call.get("function")
-        function = given if isinstance(given, dict) else {}
+        function = _function(call)
         return {"function": {"name": function.get("name"), "arguments": text_of(function.get("arguments"))}}
+
+
+def _function(call: dict[str, Any]) -> dict[str, Any]:
+    """What is called."""
+    given = call.get("function")
+    return given if isinstance(given, dict) else {}
