@@ -238,6 +238,24 @@ def test_json_with_any_number_is_json(figure: str) -> None:
     assert decode(f'{{"a": {figure}, "b": 1}}'.encode())["b"] == 1
 
 
+CACHED = {"cache_read_input_tokens": 9000, "cache_creation_input_tokens": 500}
+
+
+@pytest.mark.parametrize(
+    ("usage", "given"),
+    [
+        ({"input_tokens": 10, **CACHED}, 9510),
+        ({"input_tokens": 10, **CACHED, "cache_creation_input_tokens": None}, 9010),
+        ({"input_tokens": 9510, "cache_read_input_tokens": 9000}, 9510),
+        ({"prompt_tokens": 9510, **CACHED}, 9510),
+    ],
+)
+def test_what_anthropics_own_usage_says_of_its_cache_is_input(usage: dict[str, Any], given: int) -> None:
+    """An endpoint that hands it on took 10 tokens, and `max_input_tokens` passed."""
+    _, reply = read_reply({"reply": "x", "usage": {**usage, "output_tokens": 3}}, 1, Paths())
+    assert reply.usage == Usage(given, 3, 9000)
+
+
 @pytest.mark.parametrize("figure", HOSTILE.values(), ids=HOSTILE)
 def test_spans_have_times_or_none(figure: str) -> None:
     span = f'{{"traceId": "{"a" * 32}", "spanId": "{"b" * 16}", "name": "x", "startTimeUnixNano": {figure},'

@@ -34,6 +34,8 @@ _STEP = re.compile(r"[^.\[\]]+")
 _INPUT = ("input_tokens", "prompt_tokens", "prompt", "input", "promptTokens", "inputTokens")
 _OUTPUT = ("output_tokens", "completion_tokens", "completion", "output", "completionTokens", "outputTokens")
 _CACHED = ("cached_tokens", "cached", "cache_read_input_tokens", "cachedTokens")
+_ANTHROPICS = frozenset(("cache_read_input_tokens", "cache_creation_input_tokens"))
+"""Where both stand there, `usage` is as Anthropic's API gives it: they are input, and no part of `input_tokens`."""
 MISSING: Any = object()
 
 
@@ -345,6 +347,9 @@ def usage_from(value: dict[str, Any]) -> Usage | None:
 def _usage_of(given: Any, metadata: dict[str, Any]) -> Usage | None:
     """The counts of a `usage`, and those that it lacks where the metadata has them."""
     usage = usage_from(given) if isinstance(given, dict) else None
+    if usage is not None and given.keys() >= _ANTHROPICS and "input_tokens" in given:
+        cached = [_count(given, (name,), name) for name in sorted(_ANTHROPICS)]
+        usage.input_tokens = figures.total([usage.input_tokens, *cached], "input tokens")
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         beside = usage_from(metadata)
         if usage is None or beside is None:
