@@ -59,10 +59,13 @@ class ScriptProcess:
         *,
         limits_itself: bool = False,
         variables: Iterable[tuple[str, str]] = (),
+        grace: float = GRACE,
     ) -> None:
         """`memory` is how many bytes it may have, which it sees to itself where it `limits_itself`; `own_children` how
-        many processes below it are of its own making; `variables` are added to the environment."""
+        many processes below it are of its own making; `variables` are added to the environment; `grace` is how many
+        seconds it may say nothing of a cancelled call."""
         self._memory = memory
+        self._grace = grace
         self._own_children = own_children
         ours, theirs = socket.socketpair()
         self._language = language
@@ -175,7 +178,7 @@ class ScriptProcess:
                 return
             self._left.add(identity)
         self._outgoing.put(json.dumps({"id": identity, "op": "cancel"}).encode("ascii") + b"\n")
-        timer = threading.Timer(GRACE, self._give_up, (identity, call[1]))
+        timer = threading.Timer(self._grace, self._give_up, (identity, call[1]))
         timer.daemon = True
         timer.start()
 
@@ -184,7 +187,7 @@ class ScriptProcess:
         with self._lock:
             if identity not in self._left:
                 return
-            self._killed_for = name
+            self._killed_for = name or "another call"
         self.kill()
 
     def _unused(self) -> bool:

@@ -13,13 +13,14 @@ import pytest
 from tests.support.agents import agent, context, of, services, talk
 from tests.support.waiting import until
 from tui_eval.agents import Agent, AgentError, Request, create
+from tui_eval.agents.neuro_san import neuro_san_library
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Exchanged, Finished, Note
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.scripting import printed
 
 PACKAGE = """
-import datetime, os, threading, time
+import ctypes, datetime, os, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from coded import words
 
@@ -45,6 +46,9 @@ class Session:
             yield {"response": {"type": "AGENT_PROGRESS", "text": "waits"}}
             self.called_off.wait(3600)
             open("ended.txt", "w").close()
+        if text == "hold":
+            yield {"response": {"type": "AGENT_PROGRESS", "text": "at it"}}
+            ctypes.PyDLL(None).usleep(2_500_000)  # nothing else runs meanwhile
         if text == "exit":
             os._exit(3)
         context = {"n": (body.get("chat_context") or {"n": 0})["n"] + 1}
@@ -198,6 +202,37 @@ async def test_a_cancelled_answer_that_can_be_called_off_leaves_the_process_to_o
     await until((folder / "ended.txt").exists)
     _, after = await talk(it, "pid", network="net", connection="direct")
     assert after[0].text == before[0].text
+    await it.close()
+
+
+async def test_a_tool_that_keeps_the_interpreter_busy_is_not_ended_with_a_cancelled_answer(
+    folder: Path,
+) -> None:
+    """Nor on a busy machine: all cases are in one process, which did not say in time that it goes on."""
+    it = library(folder)
+    cut = await it.open(context(network="net", connection="direct"))
+    stream = cut.send(Request(1, "wait"))
+    assert isinstance(await anext(stream), Note)
+    other = await it.open(context(network="net", connection="direct"))
+    busy = other.send(Request(1, "hold"))
+    assert isinstance(await anext(busy), Note)
+    await stream.aclose()  # type: ignore[attr-defined]
+    events = [event async for event in busy]
+    assert of(events, Finished)[0].reply.text.startswith("hold: ")
+    await it.close()
+
+
+async def test_a_conversation_is_begun_again_whose_process_another_one_has_blocked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neuro_san_library, "_GRACE", 0.3)
+    it = library(folder)
+    cut = await it.open(context(network="net", connection="direct"))
+    stream = cut.send(Request(1, "hold"))
+    assert isinstance(await anext(stream), Note)
+    await stream.aclose()  # type: ignore[attr-defined]
+    _, replies = await talk(it, "next", network="net", connection="direct")
+    assert replies[0].text.startswith("next")
     await it.close()
 
 

@@ -20,6 +20,9 @@ from tui_eval.scripting.script_host import ScriptError, ScriptHost, into, pass_o
 from tui_eval.scripting.script_process import Listener, ScriptProcess
 
 _WORKER = Path(__file__).with_name("neuro_san_worker.py")
+_GRACE = 20.0
+"""Seconds after which a process that says nothing of a cancelled turn is taken to be blocked. All conversations are in
+one process, are lost with it and are not begun again: a tool of one of them may keep it busy, or the machine is."""
 
 
 def interpreter(configured: str | None, base: Path) -> str | None:
@@ -53,7 +56,7 @@ class Library(ScriptHost):
             return [place, str(_WORKER), str(channel), *self._arguments]
 
         try:
-            return ScriptProcess(command, self._root, self.language, self.memory)
+            return ScriptProcess(command, self._root, self.language, self.memory, grace=_GRACE)
         except OSError as error:
             raise ScriptError(f"cannot run {place}: {error.strerror}", code="cannot-run") from None
 
@@ -93,18 +96,27 @@ class LibraryConversation:
             ScriptError: there is no such network, neuro-san is not there, or its process ended.
         """
         await self.close()
+        with fair_share.waiting():
+            answer = await self._opened()
+            if "lost" in answer and answer["shared"]:  # by another's doing, and nothing was asked yet
+                answer = await self._opened()
+            result_of(answer)
+
+    async def _opened(self) -> dict[str, Any]:
+        """What the process says of it, which is then kept for its turns if it is there."""
         answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         asked = request("open", _WORKER, "open", (), {"key": self._key, **self._given})
-        with fair_share.waiting():
-            process, identity = await self.library.begun(asked, into(answers))
-            process.hold(self)
-            try:
-                result_of(await answers.get())
+        process, identity = await self.library.begun(asked, into(answers))
+        process.hold(self)
+        try:
+            answer = await answers.get()
+            if answer["kind"] != "error":
                 self._process = process
-            finally:
-                process.leave(identity)
-                if self._process is None:
-                    process.drop(self)
+            return answer
+        finally:
+            process.leave(identity)
+            if self._process is None:
+                process.drop(self)
 
     async def chat(self, body: dict[str, Any]) -> AsyncIterator[Any]:
         """The messages of one `streaming_chat`, as a server streams them line by line.
