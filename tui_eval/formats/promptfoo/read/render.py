@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.formats.format import RenderedCase, Scene
 from tui_eval.formats.promptfoo.promptfoo_words import beside, mapping
-from tui_eval.formats.promptfoo.read.globs import TooLong, matching
 from tui_eval.formats.promptfoo.read.variables import (
     FUNCTION_TIME,
     RenderError,
@@ -28,7 +27,7 @@ from tui_eval.formats.promptfoo.read.variables import (
     undoubled,
     with_code,
 )
-from tui_eval.guard.paths import confine
+from tui_eval.guard.paths import TooLong, confine, matching
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import Trust, script
 from tui_eval.guard.trust import command as command_name

@@ -18,9 +18,8 @@ from msgspec.structs import replace
 
 from tui_eval.config.project import Config, masker
 from tui_eval.formats.near_miss import PassedOver, RootKey, Shape, in_yaml, may_be
-from tui_eval.formats.promptfoo.read.globs import TooLong, matching
 from tui_eval.guard.masker import Masker
-from tui_eval.guard.paths import confine
+from tui_eval.guard.paths import TooLong, confine, matching
 from tui_eval.guard.secrets import in_addresses
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust

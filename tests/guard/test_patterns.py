@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_eval.formats.promptfoo.read.globs import TooLong, matching
+from tui_eval.guard.paths import TooLong, matching
 
 
 @pytest.fixture
