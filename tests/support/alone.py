@@ -25,6 +25,7 @@ from tui_eval.tui.background import Tasks
 from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.runs import RunController
+from tui_eval.tui.controllers.step_by_step import StepController
 from tui_eval.tui.engines import Engines
 from tui_eval.tui.front import RunsMeant
 from tui_eval.tui.handlers import Handler
@@ -432,6 +433,7 @@ class Alone:
         self.trust_asked: list[list[str]] = []
         self.front_run = FrontRun(cast(Window, self.window), self.core, self.places, self.trust_asked.append)
         self.runs = RunController(self.core, self.places, self.suites, self.front_run)
+        self.steps = StepController(self.core, self.places, self.suites, self.front_run, self.runs)
 
     def services(self, **others: Any) -> AppServices:
         """What a controller is given that uses what others do."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from pathlib import Path
@@ -18,7 +17,6 @@ from tui_eval.engine.service.client import EngineError, RunStarted
 from tui_eval.model import Outcome
 from tui_eval.store.run_folders import StartLock
 from tui_eval.store.schema import PLACE_LOST
-from tui_eval.tui.controllers.front_run import waiting_step
 from tui_eval.tui.controllers.quit import QuitController
 from tui_eval.tui.controllers.runs import MOST_ROWS
 from tui_eval.tui.loaders.follower import RunNews
@@ -459,7 +457,7 @@ async def test_what_was_asked_in_a_later_run_than_the_one_in_front_is_no_part_of
     item = next(item for item in alone.state.rows if item.name == REFUND)
     item.history = sorted(item.history, key=lambda one: one.run_id, reverse=True)  # the newest first
     alone.go_to(REFUND)
-    await alone.press(alone.runs.handlers(), key)
+    await alone.press({**alone.runs.handlers(), **alone.steps.handlers()}, key)
     await alone.until(lambda: bool(alone.engine.requests))
     assert alone.request.linked_to == (None if later else run.info.id)
     alone.front_run.stop()
@@ -1239,67 +1237,6 @@ async def test_where_none_is_in_front_the_newest_run_is_opened(tmp_path: Path) -
     assert list(alone.front_run.followers) == [run.info.id]
     assert [screen.kind for screen in alone.window.stack] == ["suites", "run"]
     alone.front_run.stop()
-
-
-# -- b: one turn at a time
-
-
-async def test_a_step_is_one_attempt_by_itself_and_shown_for_its_case(tmp_path: Path) -> None:
-    alone = await on_project(tmp_path)
-    pointer = alone.go_to(GREETS)
-    await alone.press(alone.runs.handlers(), "case.step")
-    assert alone.request.step and alone.request.attempts == 1 and alone.asked == [GREETS]
-    assert alone.engine.live is not None
-    assert alone.window.screen.kind == "step"
-    assert alone.window.screen.arguments == (alone.engine.live.info.id, pointer, GREETS)
-    alone.front_run.stop()
-
-
-async def test_a_step_that_another_app_left_is_gone_back_to(tmp_path: Path) -> None:
-    alone = await on_project(tmp_path)
-    pointer = alone.go_to(GREETS)
-    suite, _, name = pointer.case_id.partition("::")
-    left = LiveRun(alone.root, [name], suite=suite, options={"step": True}, agent=pointer.agent or "offline")
-    left.start(0)
-    for _ in range(100):  # until it is written
-        if waiting_step(alone.root, pointer.case_id, pointer.agent) is not None:
-            break
-        await asyncio.sleep(0.05)
-    assert waiting_step(alone.root, pointer.case_id, "another") is None
-    await alone.press(alone.runs.handlers(), "case.step")
-    assert alone.engine.live is None and alone.window.screen.kind == "step"
-    assert alone.window.screen.arguments[0] == left.info.id
-    alone.front_run.stop()
-
-
-@pytest.mark.real
-async def test_a_step_that_has_ended_makes_room_for_the_next_and_one_that_goes_on_does_not(
-    tmp_path: Path,
-) -> None:
-    alone = await on_project(tmp_path)
-    pointer = alone.go_to(GREETS)
-    place = alone.look_at(pointer)
-    place.kind, place.ended = "step", False  # type: ignore[attr-defined]
-    await alone.press(alone.runs.handlers(), "case.step")
-    assert [screen.kind for screen in alone.window.stack] == ["suites", "step", "step"]
-    del alone.window.stack[2]
-    place.ended = True  # type: ignore[attr-defined]
-    await alone.press(alone.runs.handlers(), "case.step")
-    assert [screen.kind for screen in alone.window.stack] == [
-        "suites",
-        "step",
-    ] and place not in alone.window.stack
-    alone.front_run.stop()
-
-
-async def test_nothing_can_be_stepped_through_without_a_case_of_the_suites(tmp_path: Path) -> None:
-    alone = await on_project(tmp_path)
-    place = alone.look_at(CasePointer("elsewhere.yaml::x"))
-    await alone.press(alone.runs.handlers(), "case.step")
-    assert alone.said == "put the cursor on a case of the suites first"
-    place.looked_at = None
-    await alone.press(alone.runs.handlers(), "case.step")
-    assert alone.said == "put the cursor on a case first" and not alone.engine.requests
 
 
 # -- what screens ask for

@@ -51,19 +51,6 @@ def _going_on(folder: Path) -> RunInfo | None:
     return info if info.state in ("running", "paused") and not info.stepped else None
 
 
-def waiting_step(root: Path, case_id: str, agent: str | None) -> Path | None:
-    """In a thread: the run in which this case is being stepped through, whoever began that: an app that was killed, or
-    left it."""
-    for folder in filter(is_alive, islice(Store(root).run_folders(), NEWEST)):
-        with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
-            if reader.info().stepped and any(
-                agent in (None, case.agent) and any(row.state != "done" for row in reader.attempts(case.id))
-                for case in reader.cases_of(case_id)
-            ):
-                return folder
-    return None
-
-
 class FrontRun:
     """Follows the run in front, and those of its group that still go on."""
 

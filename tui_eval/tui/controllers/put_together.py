@@ -15,6 +15,7 @@ from tui_eval.tui.controllers.quit import QuitController
 from tui_eval.tui.controllers.recorded import AcceptController, NoteController, RecordedController
 from tui_eval.tui.controllers.runs import RunController
 from tui_eval.tui.controllers.save_conversation import SaveController
+from tui_eval.tui.controllers.step_by_step import StepController
 from tui_eval.tui.controllers.suites import SuiteController
 from tui_eval.tui.controllers.watch import WatchController
 from tui_eval.tui.handlers import Handlers
@@ -83,6 +84,7 @@ class Controllers:
         for controller in (
             places,
             self.runs,
+            StepController(core, places, self.suites, self.front_run, self.runs),
             recorded,
             self.watching,
             editing,

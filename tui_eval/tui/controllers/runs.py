@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ from tui_eval.store.run_folders import StartLock
 from tui_eval.store.shard_runs import LOOKED_AT, is_looked_at
 from tui_eval.tui.controllers.failure_names import FailureNames
 from tui_eval.tui.controllers.first_steps import AskAgent, AskCost, AskPlace, GoingOn
-from tui_eval.tui.controllers.front_run import FrontRun, waiting_step
+from tui_eval.tui.controllers.front_run import FrontRun
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.controllers.run_plans import RunPlans
 from tui_eval.tui.front import CaseListFront, Question
@@ -47,16 +47,6 @@ ENDED = [("esc", "no", "leave it")]
 STILL_READING = "still reading the suites"
 SLOW = 0.6
 """Seconds after which a run that is still being planned is announced: of many cases nothing else is seen yet."""
-
-
-@runtime_checkable
-class StepByStep(Protocol):
-    """A screen on which a case is run step by step."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has come to its end."""
-        ...
 
 
 @dataclass(eq=False)
@@ -95,7 +85,6 @@ class RunController:
             "case.cancel": self.cancel_case,
             "run.cancel": self.cancel_run,
             "place.run": self.show,
-            "case.step": self.step,
         }
 
     @property
@@ -602,48 +591,6 @@ class RunController:
         self._notices.say(said)
 
     # -- one case
-
-    def step(self) -> None:
-        """Run the case one turn at a time; where that is being done, go back to it."""
-        pointer = self._places.pointer()
-        if pointer is None:
-            self._notices.say("put the cursor on a case first")
-        elif (waiting := self._stepped(pointer)) is not None:
-            item = self.state.by_id.get(pointer.case_id)
-            self._places.show("step", waiting, pointer, item.name if item is not None else pointer.case_id)
-        elif (made := self.one_attempt(pointer)) is not None:
-            request, entry = made
-            request.step = True
-            if run_requests.adds_to_shards(self.state.root, request):
-                self._notices.say(LOOKED_AT)
-                return
-
-            def go() -> None:
-                request.agreed = list(self.plans.project.agreed)
-                self._core.tasks.soon(self._begin_step(request, pointer, entry.name), opens=True)
-
-            self._suites.trusted_first(request, go)
-
-    def _stepped(self, pointer: CasePointer) -> str | None:
-        """The run in which the case is being stepped through already."""
-        for run in reversed(self.state.active):
-            ref = run.find(pointer.case_id, pointer.agent) if run.info.stepped else None
-            if ref is not None and any(row.state != "done" for row in run.attempts_of(ref)):
-                return run.info.id
-        return None
-
-    async def _begin_step(self, request: RunRequest, pointer: CasePointer, name: str) -> None:
-        left = await asyncio.to_thread(waiting_step, self.state.root, pointer.case_id, pointer.agent)
-        if left is not None:
-            self._front_run.go_back_to(left)
-            self._places.show("step", left.name, pointer, name)
-            return
-        started = await self._core.engines.own.run(request)
-        self._front_run.follow(started.folder, aside=True)
-        screen = self._places.front
-        if isinstance(screen, StepByStep) and screen.ended:
-            self._places.pop()
-        self._places.show("step", started.run_id, pointer, name)
 
     def one_attempt(self, pointer: CasePointer) -> tuple[RunRequest, CaseRow] | None:
         """One attempt of the case, by the agent it is shown with; says why where there is none."""
