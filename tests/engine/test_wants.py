@@ -99,6 +99,25 @@ def test_agreeing_to_a_ruby_file_is_not_agreeing_to_what_its_suite_calls_ruby(tm
     assert surveyed(tmp_path) == ["run p.rb", "run ./other (Ruby for the provider file://p.rb)"]
 
 
+@pytest.mark.parametrize(
+    "header", ["Authorization: 'Bearer {{env.SHOP_TOKEN}}'", "X-Page: '{{env.SHOP_TOKEN}}'"]
+)
+@pytest.mark.parametrize("host", ["shop.example", "127.0.0.1"])
+def test_that_an_env_file_is_read_says_nothing_of_the_host_that_gets_its_secrets(
+    tmp_path: Path, header: str, host: str
+) -> None:
+    (tmp_path / "tui_eval.yaml").write_text("", "utf-8")
+    (tmp_path / ".env").write_text("SHOP_TOKEN=tok-12345678\nPAGE=of-the-shop-1\n", "utf-8")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"prompts: [a]\nproviders: [{{id: 'http://{host}/a', label: shop, "
+        f"config: {{body: {{q: '{{{{prompt}}}} {{{{env.PAGE}}}}'}}, headers: {{{header}}}}}}}]\n"
+        "tests: [{vars: {q: a}}]\n",
+        "utf-8",
+    )
+    left = surveyed(tmp_path, frozenset({"read .env"}))
+    assert left == ([f"send a secret (agents.shop.config) to {host}"] if host == "shop.example" else [])
+
+
 def test_all_that_a_neuro_san_library_is_given_is_asked_for_at_once(tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()

@@ -13,10 +13,10 @@ import msgspec
 from tui_eval.agents.entry_options import module_file
 from tui_eval.agents.promptfoo.promptfoo_env import settled, with_env
 from tui_eval.agents.promptfoo.promptfoo_providers import RELAYS, SCRIPTS, other_provider
-from tui_eval.config.config_values import chosen_address
+from tui_eval.config.config_values import chosen_address, holds_secret
 from tui_eval.config.project import AgentSpec, Config, ConfigError, masker, refused_agent
 from tui_eval.guard.paths import no_file
-from tui_eval.guard.secrets import MASK, in_addresses
+from tui_eval.guard.secrets import MASK, in_addresses, secret_values
 from tui_eval.guard.spelling import close_to
 from tui_eval.model_ids import OLLAMA_URL, PROVIDERS, agent_of, model_id
 
@@ -136,6 +136,10 @@ def for_provider(entry: Any, config: Config, base: Path | str, target: Any = Non
         if isinstance(entry, dict) and isinstance(entry.get("env"), dict) and entry["env"]:
             spec.options["provider_env"] = entry["env"]
     spec.name = masker(config).text(in_addresses(label or provider_id))
+    env = entry.get("env") if isinstance(entry, dict) else None
+    if isinstance(env, dict) and (secrets := secret_values(env)):
+        held = (key for key, value in spec.options.items() if holds_secret(value, secrets))
+        spec.secret_in = next(held, "")
     return spec
 
 

@@ -369,7 +369,8 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
     variables not yet filled in: `fill` does that when the agent is used. Relative paths in it are relative to
     `base`. `variables` names those of the environment that its own code reads. `typed` is True where the
     person typed it on the command line, which is trust enough. `prepared` says for which cases a format has
-    added to it what the entry does not say.
+    added to it what the entry does not say. `secret_in` is the option in which a secret of its suite's own environment
+    (`env`, a `.env`) was filled in, under whatever name.
     """
 
     name: str
@@ -390,6 +391,7 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
     typed: bool = False
     line: int = 0
     prepared: str = ""
+    secret_in: str = ""
 
     @property
     def marked_as(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -160,7 +160,7 @@ def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:
     if address is None or is_loopback(address) or is_own_host(spec.type, address):
         return
     for key, value in spec.options.items():
-        if secret_values({key: value}) or holds_secret(value):
+        if key == spec.secret_in or secret_values({key: value}) or holds_secret(value):
             trust.require(f"send a secret (agents.{spec.name}.{key}) to {destination(address)}")
 
 
@@ -173,10 +173,11 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(item)
 
 
-def holds_secret(value: Any) -> bool:
-    """Whether one of the environment's secrets stands in it, under whatever name: a suite's `{{ env.TOKEN }}` is filled
-    in when it is read."""
-    held = [one for one in _of_environment(dict(os.environ)) if len(one) >= SHORTEST and not one.isalpha()]
+def holds_secret(value: Any, secrets: Iterable[str] | None = None) -> bool:
+    """Whether one of these, or of the environment's secrets, stands in it, under whatever name: a suite's
+    `{{ env.TOKEN }}` is filled in when it is read."""
+    known = _of_environment(dict(os.environ)) if secrets is None else secrets
+    held = [one for one in known if len(one) >= SHORTEST and not one.isalpha()]
     waiting = [value] if held else []
     while waiting:
         one = waiting.pop()
