@@ -220,6 +220,33 @@ def test_a_shard_that_is_damaged_in_its_middle_is_left_out_and_the_others_are_sh
     assert merged.code == 4 and str(database) in merged.err
 
 
+def no_end(database: Path) -> None:
+    """As of a copy that broke off in the last page: SQLite reads zeros there."""
+    with open(database, "r+b") as file:
+        file.truncate(database.stat().st_size - 1)
+
+
+def no_transcript(database: Path) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE bodies SET body = substr(body, 1, length(body) - 9)")
+
+
+@pytest.mark.parametrize("damage", [no_end, no_transcript])
+def test_a_shard_that_lacks_the_end_of_its_file_or_of_a_transcript_is_damaged_and_no_merged_run_is_made_of_it(
+    cli: Cli, shards: Path, damage: Callable[[Path], None]
+) -> None:
+    """The merged run was made, and was the one that was damaged."""
+    for number in (1, 2, 3):
+        bring(cli, shards, f"{number}/3", f"shard-{number}")
+    (database,) = (shards / "shard-2").rglob("run.db")
+    damage(database)
+    said = cli("show", shards)
+    assert said.code == 1 and f"left out: {database.parent.relative_to(shards)}: damaged" in said.out
+    merged = cli("merge", shards)
+    assert merged.code == 4 and f"{database}: damaged" in merged.err
+    assert not any("of 3 shards" in run["what"] for run in cli("runs", "--json").json or ())
+
+
 @pytest.mark.parametrize("copied", ["over it", "in its place"])
 def test_a_shard_that_is_damaged_while_it_is_looked_at_hides_nothing_and_comes_back_when_it_is_copied_again(
     cli: Cli, shards: Path, monkeypatch: pytest.MonkeyPatch, copied: str

@@ -98,6 +98,7 @@ class RunReader:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             self._attempt_columns = f"{_ATTEMPT_COLUMNS}, {added_columns(self._connection, 'attempts')}"
             self._case_columns = f"{_CASE_COLUMNS}, {added_columns(self._connection, 'cases')}"
+            _refuse_cut_off(self._connection, path)
         except sqlite3.Error as error:
             self._connection.close()
             raise _unreadable(path, error) from None
@@ -415,18 +416,30 @@ class RunReader:
             yield from self.bodies_of(refs[start : start + _PIECE], Attempt)
 
     def packed_case(self, case_ref: int) -> bytes:
-        """A case as it is kept (`encoding.pack`)."""
+        """A case as it is kept (`encoding.pack`).
+
+        Raises:
+            StoreError: it cannot be read.
+        """
         row = self._one("SELECT body FROM cases WHERE id = ?", (case_ref,))
-        return bytes(row[0]) if row is not None and isinstance(row[0], bytes) else b"{}"
+        body = bytes(row[0]) if row is not None and isinstance(row[0], bytes) else b"{}"
+        self._unpack(body, msgspec.Raw)
+        return body
 
     def packed_attempts(self, refs: Sequence[int]) -> dict[int, bytes]:
-        """Finished attempts as they are kept, by id."""
+        """Finished attempts as they are kept, by id.
+
+        Raises:
+            StoreError: one cannot be read.
+        """
         found: dict[int, bytes] = {}
         for start in range(0, len(refs), _PIECE):
             piece = tuple(refs[start : start + _PIECE])
             statement = f"SELECT attempt_ref, body FROM bodies WHERE attempt_ref IN ({_marks(piece)})"
             rows = self._all(statement, piece)
             found.update((ref, body) for ref, body in rows if isinstance(body, bytes))
+        for body in found.values():  # whoever copies one that is damaged would be blamed for it
+            self._unpack(body, msgspec.Raw)
         return found
 
     def close(self) -> None:
@@ -526,6 +539,25 @@ def _open(path: Path) -> sqlite3.Connection:
         )
     except sqlite3.Error as error:
         raise _unreadable(path, error) from None
+
+
+def _refuse_cut_off(connection: sqlite3.Connection, path: Path) -> None:
+    """A copy that broke off within the last page: SQLite itself takes what is missing of it for zeros.
+
+    Raises:
+        sqlite3.DatabaseError: it did.
+    """
+    wanted = 1
+    for name in ("page_count", "page_size"):
+        wanted *= connection.execute(f"PRAGMA {name}").fetchone()[0]
+    with contextlib.suppress(OSError):
+        if path.stat().st_size >= wanted:
+            return
+        beside = path.with_name(f"{path.name}-wal")
+        if beside.is_file() and beside.stat().st_size:  # the last pages are there
+            return
+        if path.stat().st_size < wanted:  # else its engine has just put them in their place
+            raise sqlite3.DatabaseError("its end is missing")
 
 
 def _unreadable(path: Path, error: sqlite3.Error) -> StoreError:
