@@ -16,7 +16,7 @@ import pytest
 from tests.commands.conftest import CONFIG, Cli, fast_samples, from_elsewhere
 from tests.servers import NaoServer, OpenAIServer, Planned
 from tui_eval.assertions.judge_input import Judgement
-from tui_eval.engine.attempt.attempt_state import keep_undecided
+from tui_eval.engine.attempt.attempt_judging import keep_undecided
 from tui_eval.guard.masker import Masker
 from tui_eval.model import Attempt, Reply, Verdict
 from tui_eval.store.index import Index

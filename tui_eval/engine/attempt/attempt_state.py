@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -16,7 +15,6 @@ import msgspec
 from tui_eval import agents
 from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
 from tui_eval.assertions.judge_input import Judgement, JudgeServices, Reports
-from tui_eval.assertions.judging import message_of, outcome_of, share_passed
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.attempt_judging import (
@@ -24,6 +22,7 @@ from tui_eval.engine.attempt.attempt_judging import (
     Ask,
     judge_services,
     judged,
+    keep_undecided,
     known_before,
     reports_of,
     seen_in,
@@ -44,106 +43,17 @@ from tui_eval.engine.run_context import RunContext
 from tui_eval.events import Event, Exchanged, Finished, Held, Note, Retrying, TextDelta, UsageReport
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
-from tui_eval.guard.masker import Masker
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.trust import NeedsTrust
-from tui_eval.model import Attempt, Reply, Trace, Verdict
+from tui_eval.model import Attempt, Reply, Trace
 from tui_eval.store.encoding import encode_json
 
 if TYPE_CHECKING:
     from tui_eval.engine.otlp.tracing import Tracer
 
 
-# -- Judging a record again where a secret was masked in it, or a trace is not whole: the verdict of then stays.
-
-
 SLOW = 1.0
 """Seconds after which it is said what an attempt waits for before its agent is asked."""
-_MASKED, _CUT = "the record is masked here", "the record has a part of the trace"
-_UNDECIDED = {
-    _MASKED: "cannot be judged again: the recorded answer is masked here; run the case",
-    _CUT: "cannot be judged again: only a part of the trace was kept; run the case",
-}
-_NUMBERS = frozenset({"usage", "cost", "latency", "duration"})
-_MASK = MASK.encode()
-_OF_VALUES = r"(not-)?trajectory:(tool-args-match|goal-success)"
-"""Types that may rest on an attribute of a span; those of `_OF_SPANS` on which spans there are."""
-_OF_SPANS = r"(not-)?(trajectory:|trace-|skill-used)"
-_CODE = r"(not-)?(javascript|python|ruby)"
-
-
-def keep_undecided(judgement: Judgement, recorded: Attempt, masker: Masker, *, edited: bool) -> None:
-    """Put the recorded verdicts back where masked text, or what the trace lacks, made another one; an
-    assertion that the record has no verdict for becomes an error, and so does one that expects a secret of a
-    case that was `edited` since: the record does not say whether it expected that one. Does nothing where
-    nothing is masked or cut."""
-    turns = {part.turn for part in (*recorded.replies, *recorded.transcript) if _MASK in encode_json(part)}
-    traced = _undecided_by_the_trace(recorded.trace)
-    if not turns and traced is None:
-        return
-    known = {_key(verdict, None): verdict for verdict in recorded.verdicts}
-    changed = False
-    reasons: list[str] = []
-    for verdict in judgement.verdicts:
-        why = traced(verdict) if traced is not None else ""
-        reasons.append(why or (_MASKED if turns and (verdict.turn is None or verdict.turn in turns) else ""))
-    undecided: set[int | None] = set()
-    # Members of a set stand behind it, and it rests on what each of them rests on.
-    for index, verdict in reversed([*enumerate(judgement.verdicts)]):
-        why = reasons[index]
-        if not why:
-            continue
-        if verdict.set is not None and verdict.set < index:
-            reasons[verdict.set] = reasons[verdict.set] or why
-        hidden = edited and masker.value(verdict.expected) != verdict.expected
-        before = None if hidden else known.get(_key(verdict, masker))
-        if before is None or (index in undecided and verdict.passed):
-            if verdict.passed is not None and verdict.target.partition(".")[0] not in _NUMBERS:
-                verdict.passed, verdict.score = None, 0.0
-                verdict.reason = f"{verdict.type}: {_UNDECIDED[why]}"
-                undecided.add(verdict.set)
-                changed = True
-        elif before.passed != verdict.passed:
-            reason = re.sub(r" \(kept: the record [\w ]+\)$", "", before.reason) + f" (kept: {why})"
-            judgement.verdicts[index] = msgspec.structs.replace(before, reason=reason)
-            changed = True
-    if not changed:
-        return
-    now = [(_key(verdict, masker), verdict.passed) for verdict in judgement.verdicts]
-    if now == [(_key(verdict, None), verdict.passed) for verdict in recorded.verdicts]:
-        # Thresholds and weights count as they did.
-        judgement.outcome, judgement.score = recorded.outcome, recorded.score
-        judgement.named_scores, judgement.message = recorded.named_scores, recorded.message
-        return
-    judgement.outcome = outcome_of(judgement.verdicts)
-    judgement.score = share_passed(judgement.verdicts)
-    judgement.message = message_of(judgement.verdicts)
-
-
-def _undecided_by_the_trace(trace: Trace | None) -> Callable[[Verdict], str] | None:
-    """What says why a verdict may be another one by what the record has of a trace; None where it has all of it."""
-    if trace is None:
-        return None
-    spans = trace.cut == "spans" or trace.note.endswith("spans are not kept")  # so earlier versions say it
-    cut, masked = bool(spans or trace.cut), _MASK in encode_json(trace)
-    if not cut and not masked:
-        return None
-    types = _OF_SPANS if spans else _OF_VALUES
-
-    def why(verdict: Verdict) -> str:
-        code = verdict.expected if re.match(_CODE, verdict.type) else None
-        looks = isinstance(code, str) and ("trace" in code or code.startswith(("file://", "package:")))
-        return (_CUT if cut else _MASKED) if looks or re.match(types, verdict.type) else ""
-
-    return why
-
-
-def _key(verdict: Verdict, masker: Masker | None) -> tuple[str, str, int | None, int | None, bytes]:
-    """What tells assertions apart; `masker` for a verdict whose expected value is not masked yet."""
-    expected = verdict.expected if masker is None else masker.value(verdict.expected)
-    return verdict.type, verdict.target, verdict.turn, verdict.set, encode_json(expected)
-
-
 T = TypeVar("T")
 
 
