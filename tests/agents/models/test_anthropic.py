@@ -14,6 +14,7 @@ from tui_eval.agents import AgentError, Request
 from tui_eval.agents.http import http_call
 from tui_eval.events import (
     Exchanged,
+    Note,
     ReasoningDelta,
     TextDelta,
     ToolCall,
@@ -325,6 +326,25 @@ async def test_a_stream_that_said_its_end_is_whole_whatever_becomes_of_the_conne
     it = agent("anthropic", base_url=server.url, model="m", retries=0)
     _, (reply,) = await talk(it, "x")
     assert reply.text == "Hi" and reply.usage is not None and reply.usage.output_tokens == 7
+    await it.close()
+
+
+async def test_a_step_that_does_not_say_its_tokens_is_noted(server: AnthropicServer) -> None:
+    """As behind chat completions: the limit on tokens that the others keep is no limit kept."""
+
+    def whole(counts: dict[str, int] | None, *content: dict[str, Any]) -> Planned:
+        body = {"content": content, "stop_reason": "end_turn", "usage": counts}
+        return Planned(raw=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+
+    call = {"type": "tool_use", "id": "1", "name": "x", "input": {}}
+    counts = {"input_tokens": 9, "output_tokens": 1}
+    tools = [{"type": "canned", "name": "x", "result": 1}]
+    it = agent("anthropic", base_url=server.url, model="m", tools=tools)
+    for first, second, notes in ((None, counts, 1), (counts, None, 1), (counts, counts, 0), (None, None, 0)):
+        server.plan.extend([whole(first, call), whole(second, {"type": "text", "text": "done"})])
+        events, _ = await talk(it, "x")
+        said = [note.text for note in of(events, Note)]
+        assert said == ["1 of 2 requests did not say their tokens, which count as 0"] * notes
     await it.close()
 
 

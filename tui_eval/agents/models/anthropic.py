@@ -20,6 +20,7 @@ from tui_eval.agents.models.model_call import (
     metadata_of,
     no_json,
     too_many_steps,
+    uncounted,
 )
 from tui_eval.agents.models.openai import KNOWN, add_usage
 from tui_eval.agents.models.recorded_messages import anthropic_messages, with_metadata
@@ -424,6 +425,7 @@ class AnthropicSession(Session):
         total, written = Usage(), 0
         reported: list[Any] = []
         before: list[str] = []
+        counted: list[bool] = []
         keeps_filtered = agent.promptfoo or self.tested
         answer = AnthropicAnswer(keeps_filtered, self.flat)
         called = noted = False
@@ -443,6 +445,7 @@ class AnthropicSession(Session):
                     yield self._spent(total, written, answer)
                 raise
             told = self._spent(total, written, answer)
+            counted.append(answer.usage is not None)
             total, written = told.usage, told.written
             yield told
             if answer.stop_reason == "pause_turn" and not keeps_filtered:
@@ -489,6 +492,8 @@ class AnthropicSession(Session):
                 self.messages.append({"role": "user", "content": results})
                 continue
             latency_ms = round((time.monotonic() - began) * 1000, 1)
+            for note in uncounted(counted):
+                yield note
             yield Finished(self._reply(request, answer, text, bool(calls), reported, told, latency_ms))
             return
         raise too_many_steps(agent.max_steps, answer.text)

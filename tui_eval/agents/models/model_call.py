@@ -3,7 +3,7 @@ record whatever becomes of it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar, Protocol
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, SessionContext
@@ -16,7 +16,7 @@ from tui_eval.agents.models import prices
 from tui_eval.agents.models.tool_loop import Toolbox
 from tui_eval.agents.promptfoo import promptfoo_models
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Event, UsageReport
+from tui_eval.events import Event, Note, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model_ids import plain_name
 
@@ -122,6 +122,15 @@ async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:
     finally:
         await call.close()
     yield call.exchanged()
+
+
+def uncounted(counted: Sequence[bool]) -> list[Note]:
+    """A note on the requests of a turn that did not say their tokens, where others did: a sum of the rest would be
+    taken for that of all."""
+    silent = counted.count(False)
+    if not silent or silent == len(counted):
+        return []
+    return [Note(f"{silent} of {len(counted)} requests did not say their tokens, which count as 0")]
 
 
 def metadata_of(text: str, carries: str | None, told: list[Any]) -> tuple[str, dict[str, Any] | None]:

@@ -17,7 +17,14 @@ from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import ModelAgent, asked, metadata_of, no_model, too_many_steps
+from tui_eval.agents.models.model_call import (
+    ModelAgent,
+    asked,
+    metadata_of,
+    no_model,
+    too_many_steps,
+    uncounted,
+)
 from tui_eval.agents.models.openai_stream import Completion, usage_of
 from tui_eval.agents.models.recorded_messages import chat_messages, with_metadata
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -281,8 +288,8 @@ class OpenAISession(Session):
                     yield Note(self.callbacks.failed)
             if self.tested and not completion.wrote and not reply.text and reply.output is None:
                 reply.text_missing = True  # promptfoo's "No output"
-            if any(counted) and (silent := counted.count(False)):
-                yield Note(f"{silent} of {len(counted)} requests did not say their tokens, which count as 0")
+            for note in uncounted(counted):
+                yield note
             yield Finished(reply)
             return
         raise too_many_steps(agent.max_steps, completion.text)
