@@ -77,6 +77,10 @@ class _Chunk(msgspec.Struct):
 _chunks = msgspec.json.Decoder(_Chunk)
 
 
+_BLANKS = 100
+"""Characters at the end of arguments that may be blank."""
+
+
 class CompletedCall(msgspec.Struct):
     """A tool call put together from its pieces; `raw` are the arguments as the model wrote them, `extra` what the
     server wants back with the call (Gemini's signature)."""
@@ -99,7 +103,8 @@ class CompletedCall(msgspec.Struct):
     @property
     def is_whole(self) -> bool:
         """Whether the arguments so far are all that an object can have."""
-        return isinstance(self.arguments, dict) and bool(self.raw.strip())
+        # Looked at for each piece that repeats the name: reading all of it each time would hold the loop up.
+        return self.raw[-_BLANKS:].rstrip().endswith("}") and isinstance(self.arguments, dict)
 
     def is_followed_by(self, function: _Function) -> bool:
         """Whether a piece with a name cannot go on with this one: it has arguments, and these are whole."""
