@@ -35,7 +35,7 @@ from tui_eval.tui.state.case.verdict_lines import about_rows
 from tui_eval.tui.state.runs.search_view import SoughtPlace
 from tui_eval.tui.state.text.lines import Line, Span, width_of
 from tui_eval.tui.terminal import clipboard, pager
-from tui_eval.tui.widgets.bars import CopyBar
+from tui_eval.tui.widgets.bars import CopyBar, KeyHints
 from tui_eval.tui.widgets.line_pane import LineLabel, LinePane
 from tui_eval.tui.widgets.text_pane import TextPane
 
@@ -159,14 +159,15 @@ class CaseScreen(Place, inherit_bindings=False):
         self.reader.load(keep=False)
 
     def hints(self) -> Sequence[Key]:
-        """Seven keys of a debugger, in the words of the tab in front."""
+        """Seven keys of a debugger, in the words of the tab in front; the way back where these leave room for it."""
         own = {key.id: key for key in (*CASE_KEYS, *CASE_OPEN_KEYS)}
         words = self.tab.foot_words
         names = [
             self._useful(name) for name in (*self.tab.foot_of(self.content), "attempt.next", "case.copy")
         ]
         mine = [replace(own[name], label=words.get(name, own[name].label)) for name in names if name]
-        return [*mine[:3], *self._everywhere(), *keys_of("help")]
+        keys = [*mine[:3], *self._everywhere()]
+        return [*keys, *keys_of(*(["back"] if len(keys) < KeyHints.MOST - 1 else []), "help")]
 
     def _useful(self, name: str) -> str:
         """The id of a key that would do something: this one, or that of the other way; else nothing."""
