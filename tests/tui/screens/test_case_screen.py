@@ -293,8 +293,9 @@ async def test_what_y_copies_and_Y_writes(tmp_path: Path, monkeypatch: pytest.Mo
         await pilot.press("y", "c")
         await until(pilot, lambda: len(app.clipboard_texts) == 2)
         assert app.clipboard_texts[1].startswith("tui-eval run suites/refunds.yaml")
+        screen.content.called = "kettle"  # as lists call a row that its file gives no name
         await pilot.press("Y", "t")
-        await until(pilot, lambda: bool(list(tmp_path.glob("tui-eval-*.txt"))))
+        await until(pilot, lambda: bool(list(tmp_path.glob("tui-eval-kettle-transcript-*.txt"))))
         written = next(iter(tmp_path.glob("tui-eval-*.txt")))
         assert (
             "Hi, I bought a kettle" in written.read_text() and stat.S_IMODE(written.stat().st_mode) == 0o600

@@ -258,7 +258,7 @@ class CaseCopier:
             self._screen.say(f"there is no {what} to copy")
         elif to_file:
             self._services.tasks.thread(
-                partial(clipboard.write_file, text, f"{self._screen.content.name}-{what}"),
+                partial(clipboard.write_file, text, f"{self._screen.content.in_short}-{what}"),
                 lambda path: self._screen.announce(f"{what}: {len(text):,} characters written to {path}"),
                 self._refuse,
                 name="write",
@@ -289,7 +289,7 @@ class CaseCopier:
             if not to_file:
                 return "".join(view.csv(CSV_COPIED, progress))
             path = clipboard.write_pieces(
-                view.csv(None, progress), f"{self._screen.content.name}-difference", ".csv"
+                view.csv(None, progress), f"{self._screen.content.in_short}-difference", ".csv"
             )
             return f"difference: {counted(len(view.differing), 'row')} written to {path}"
 

@@ -324,3 +324,9 @@ def test_on_a_small_screen_the_reason_has_more_room_than_figures():
     small, large = (columns_for("suites", width, extent_of([row]), words=False) for width in (59, 65))
     assert (small.trend, small.duration, small.age) == (3, 0, 4)
     assert (large.trend, large.duration, large.age) == (6, 6, 4)
+
+
+def test_a_folder_without_a_case_is_no_unfinished_sentence() -> None:
+    """`0 cases ·`: its suite is empty, or cannot be read."""
+    told = describe(TreeLine("folder", "empty/", 0, "empty", path="empty"), Symbols(unicode=True), 0.0)
+    assert ("text", "0 cases") in told

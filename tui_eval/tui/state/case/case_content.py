@@ -88,12 +88,17 @@ class CaseContent:
         return full_name(*self.named[:2])
 
     @property
+    def in_short(self) -> str:
+        """What lists call its test."""
+        return one_line(self.called or self.name)
+
+    @property
     def named(self) -> RowName:
         """The same, as it is cut where there is no room for it."""
         if self.row_name is not None:
             return self.row_name
         variant = variant_of(self.case, self.agent) if self.case is not None else ""
-        name = one_line(self.called or self.name) or one_line(self.pointer.case_id)
+        name = self.in_short or one_line(self.pointer.case_id)
         return RowName(name, one_line(variant), least=KEPT_OF_NAME)
 
     @property

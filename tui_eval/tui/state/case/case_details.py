@@ -164,7 +164,12 @@ def describe(
     return [
         ("title", visible(line.path or line.name, newlines=False)),
         ("text", ""),
-        ("text", f"{formatting.cases_in_rows(line.cases or total, total)}{symbols.dot}{_counts(line)}"),
+        (
+            "text",
+            symbols.dot.join(
+                filter(None, (formatting.cases_in_rows(line.cases or total, total), _counts(line)))
+            ),
+        ),
         *_failing(line, symbols, below),
     ]
 
