@@ -153,6 +153,31 @@ class Manual(Provider):
         cast("HasServices", self.app).services.places.show("manual", page, title)
 
 
+class Themes(Provider):
+    """Themes by name: the one in force first, then ours, then Textual's."""
+
+    async def discover(self) -> Hits:
+        """All of them."""
+        for name in sorted(self.app.available_themes, key=self._place):
+            yield DiscoveryHit(self._shown(name), partial(self._take, name), text=name)
+
+    async def search(self, query: str) -> Hits:
+        """Those that match."""
+        matcher = self.matcher(query)
+        for number, name in enumerate(sorted(self.app.available_themes, key=self._place)):
+            if matched := rank(query, name, matcher.match(name)):
+                yield Hit(matched - number / 1_000, self._shown(name), partial(self._take, name), text=name)
+
+    def _place(self, name: str) -> tuple[bool, bool, str]:
+        return name != self.app.theme, not name.startswith("tui-eval"), name
+
+    def _shown(self, name: str) -> Content:
+        return Content.assemble(name, ("  in force" if name == self.app.theme else "", "$text-muted"))
+
+    def _take(self, name: str) -> None:
+        self.app.theme = name
+
+
 def _listed() -> Iterator[Key]:
     return (key for key in KEYS if key.id not in UNLISTED and key.place not in ("moving", "step"))
 

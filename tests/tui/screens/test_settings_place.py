@@ -90,6 +90,24 @@ def test_settings_say_what_is_in_force_and_where_it_is_from(tmp_path):
     assert "f9\x00run.all: run all shown" in text
 
 
+async def test_the_list_of_themes_begins_with_the_one_in_force(tmp_path):
+    async with running_app(project(tmp_path)) as (app, pilot):
+        app.theme = "nord"
+        await pilot.press("comma", "t")
+        await until(lambda: "nord  in force" in screen_text(app), pilot)
+        shown = [line.strip("▁▂▃▄▅▆▇█ ") for line in screen_text(app).splitlines()]
+        first = next(number for number, line in enumerate(shown) if line.endswith("nord  in force"))
+        assert [line.split()[-1] for line in shown[first + 1 : first + 4]] == [
+            "tui-eval",
+            "tui-eval-light",
+            "ansi-dark",
+        ]
+        await pilot.press(*"drac")
+        await until(lambda: "dracula" in screen_text(app) and "in force" not in screen_text(app), pilot)
+        await pilot.press("enter")
+        await until(lambda: app.theme == "dracula", pilot)
+
+
 async def test_a_theme_that_does_not_exist_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "tui-eval").mkdir()
