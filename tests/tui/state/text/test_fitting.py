@@ -73,3 +73,19 @@ def test_cuts_are_marked_or_not() -> None:
 
 def test_a_sign_of_two_characters_is_not_cut_in_two() -> None:
     assert reach("\u2764\ufe0f!", 0, 1) == 0 and reach("\u2764\ufe0f!", 0, 2) == 2
+
+
+@pytest.mark.parametrize(
+    ("beginning", "hangs"),
+    [("• ", 2), ("  - ", 4), ("10. ", 4), ("> ", 2), ("✗ ", 2), ("≠ ", 2), ("    ", 4), ("", 0), ("-5 ", 0), ("2024. ", 0)],
+)  # fmt: skip
+def test_further_rows_of_an_item_stand_below_its_words(beginning: str, hangs: int) -> None:
+    """They began below its bullet, as the next item does."""
+    first, *rest = wrap_line((Span(beginning, "muted"), Span("one two three four five six")), 16)
+    assert plain(first[2]).startswith(beginning) and rest
+    for start, indent, row in rest:
+        words = plain(row)
+        assert (
+            indent == hangs and words[:hangs].isspace() == bool(hangs) and not words[hangs:].startswith(" ")
+        )
+        assert f"{beginning}one two three four five six"[start:].startswith(words.strip())

@@ -118,15 +118,15 @@ def wrap(line: Line, width: int, most: int = 0) -> list[tuple[int, int, Line]]:
     """The rows a line takes at a width: the character each begins at, the blanks put before it, and
     what it shows.
 
-    Rows after the first are indented as the line is (or, where it begins with a span of style `label`, as wide
-    as that is), up to a third of the width. `most`: no more rows than so many are made (0: all).
+    Rows after the first are indented as the line is (of an item of a list, or behind a sign, as its words are; where it
+    begins with a span of style `label`, as wide as that is), up to a third of the width. `most`: no more rows than so
+    many are made (0: all).
     """
     text = plain(line)
     if len(text) * 2 <= width or cell_len(text) <= width:
         return [(0, 0, line)]
     width = max(width, 2)
-    hanging = len(line[0].text) if line[0].style == "label" else len(text) - len(text.lstrip(" "))
-    indent = min(hanging, width // 3)
+    indent = min(len(line[0].text) if line[0].style == "label" else _hanging(text), width // 3)
     rows: list[tuple[int, int, Line]] = []
     piece = _cutter(line)
     for start, end in islice(breaks(text, width, indent), most or None):
@@ -134,6 +134,16 @@ def wrap(line: Line, width: int, most: int = 0) -> list[tuple[int, int, Line]]:
         row = piece(start, end)
         rows.append((start, before, (Span(" " * before), *row) if before else row))
     return rows
+
+
+_BEGINNING = re.compile(r" *(?:(?:[-*•>✗✓!≠⊘–◌●↳]|\d{1,3}[.)]) +(?=\S))?")
+"""Blanks, and the bullet, number or sign of an item."""
+
+
+def _hanging(text: str) -> int:
+    """Where the words of a line begin, below which those of its further rows stand."""
+    found = _BEGINNING.match(text)
+    return found.end() if found is not None else 0
 
 
 def _cutter(line: Line) -> Callable[[int, int], Line]:
