@@ -25,6 +25,7 @@ from tui_eval.commands import completion
 from tui_eval.commands.options import (
     FiniteRange,
     FormatName,
+    WholeRange,
     again_options,
     config_option,
     named_elsewhere,
@@ -391,7 +392,7 @@ def prune_command(older_than: float | None, keep_size: float | None, cache: bool
 
 
 @cli.command(name="server")
-@click.option("--port", type=click.IntRange(1, 65535), default=8765, show_default=True, metavar="N")
+@click.option("--port", type=WholeRange(1, 65535), default=8765, show_default=True, metavar="N")
 def server_command(port: int) -> int:
     """Results in a browser, for this machine only; needs the extra `web`."""
     from tui_eval.commands.recorded_runs import serve

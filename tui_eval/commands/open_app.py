@@ -58,7 +58,9 @@ def open_app(paths: Sequence[str], *, config_file: str | None, trust: bool, loca
 
         if len(paths) == 1 and Path(paths[0]).is_dir() and runs_without_suites(Path(paths[0])):
             return _show_shards(Path(paths[0]), config_file, trust=trust, local=local)
-        warn("no terminal to show the app in: running in plain lines instead, as `tui-eval run` does")
+        term = os.environ.get("TERM") or "not set"
+        why = f"TERM is {term}: no app can be shown" if _on_a_terminal() else "no terminal to show the app in"
+        warn(f"{why}; running in plain lines instead, as `tui-eval run` does")
         return run(
             RunRequest(paths=list(paths), config_file=config_file, trust=trust), "plain", (), keep=True
         )
@@ -119,4 +121,8 @@ def _run_app(paths: list[Path], config_file: str | None, **options: Any) -> int:
 
 
 def _terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in ("dumb", None, "")
+    return _on_a_terminal() and os.environ.get("TERM") not in ("dumb", None, "")
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()

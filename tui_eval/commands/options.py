@@ -29,6 +29,18 @@ class FiniteRange(click.FloatRange):
         return super().convert(value, param, ctx)
 
 
+class WholeRange(click.IntRange):
+    """Whole numbers within limits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Click's own reading of it."""
+        try:
+            int(value)
+        except ValueError:
+            self.fail(f"{value!r} is no whole number", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 _N_MEANS = (
     "there is no -n: in nao and StartToAgent tools it means attempts (here --attempts N, --runs N, "
     "--repeat N), in promptfoo the first N tests (here --filter-first-n N); give the one you mean"
@@ -211,7 +223,7 @@ def _promptfoo_options(function: Any) -> Any:
     options = [
         promptfoo_config_option,
         click.option("--filter-range", metavar="A:B", help="tests A up to B, counted from 0"),
-        click.option("--filter-sample", type=click.IntRange(1), metavar="N", help="N tests drawn at random"),
+        click.option("--filter-sample", type=WholeRange(1), metavar="N", help="N tests drawn at random"),
         click.option("--filter-sample-seed", metavar="SEED", help="draw the same ones again"),
         click.option("--filter-prompts", metavar="REGEX", help="prompts whose label matches"),
         click.option(
@@ -246,7 +258,7 @@ def run_options(function: Any) -> Any:
             "-m", "--model", "models", multiple=True, metavar="PROVIDER:MODEL", help="model; repeatable: columns",
         ),
         click.option(
-            "--attempts", "--runs", "--repeat", "-k", "--k", "attempts", type=click.IntRange(1, 100_000), metavar="N",
+            "--attempts", "--runs", "--repeat", "-k", "--k", "attempts", type=WholeRange(1, 100_000), metavar="N",
             help="execute each case N times (also --runs, --repeat, -k)",
         ),
         click.option(
@@ -254,7 +266,7 @@ def run_options(function: Any) -> Any:
             help="share of attempts that must pass, 0: none; without it all (also --fail-threshold)",
         ),
         click.option(
-            "-j", "--concurrency", "-t", "--threads", "--max-concurrency", "concurrency", type=click.IntRange(1), metavar="N",
+            "-j", "--concurrency", "-t", "--threads", "--max-concurrency", "concurrency", type=WholeRange(1), metavar="N",
             help="attempts at once (also -t, --threads)",
         ),
     ]  # fmt: skip
@@ -263,7 +275,7 @@ def run_options(function: Any) -> Any:
         click.option("--filter-pattern", metavar="REGEX", help="cases whose description or name matches"),
         click.option("--filter-metadata", multiple=True, metavar="K=V", help="equal, or in a list; repeatable"),
         click.option(
-            "--filter-first-n", type=click.IntRange(1), metavar="N", help="the first N cases (promptfoo: tests)",
+            "--filter-first-n", type=WholeRange(1), metavar="N", help="the first N cases (promptfoo: tests)",
         ),
         _promptfoo_options,
         place_option,
@@ -315,7 +327,7 @@ def again_options(function: Any) -> Any:
     options: list[Decorator] = [
         click.argument("run", default="last", shell_complete=completion.runs),
         click.option(
-            "-j", "--concurrency", "-t", "--threads", "concurrency", type=click.IntRange(1), metavar="N",
+            "-j", "--concurrency", "-t", "--threads", "concurrency", type=WholeRange(1), metavar="N",
             help="attempts at once",
         ),
         click.option(
