@@ -168,6 +168,10 @@ class PlaceStack(Protocol):
         dialog's answer goes to `answer`."""
         ...
 
+    def show_themes(self) -> None:
+        """The themes by name, one to be taken."""
+        ...
+
     def pop(self) -> None:
         """Back to the screen before."""
         ...

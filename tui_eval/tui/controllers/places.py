@@ -14,6 +14,7 @@ from textual.screen import Screen
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.front import CaseListFront, Front, Question
 from tui_eval.tui.handlers import Handler
+from tui_eval.tui.palette import Themes
 from tui_eval.tui.screens import screen_names
 from tui_eval.tui.services import Core, Window
 from tui_eval.tui.state.app_state import CasePointer
@@ -315,6 +316,10 @@ class PlaceController:
         """Actions, cases and places by name."""
         if not isinstance(self.front, CommandPalette):
             self._window.push_screen(CommandPalette(placeholder="an action, a place, or a case by its name"))
+
+    def show_themes(self) -> None:
+        """Themes by name."""
+        self._window.push_screen(CommandPalette(providers=[Themes], placeholder="a theme by its name"))
 
     def _log_paragraphs(self) -> list[tuple[str, str]]:
         shown: list[tuple[str, str]] = []

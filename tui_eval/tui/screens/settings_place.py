@@ -8,13 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from textual.command import CommandPalette
 from textual.constants import MAX_FPS
 
 from tui_eval.guard.text import clip, visible
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import ALL_KEYS, FIND_KEYS, Key, bindings, written
-from tui_eval.tui.palette import Themes
 from tui_eval.tui.screens.help import PaperScreen, Paragraphs
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.settings import Settings, settings_file
@@ -149,4 +147,4 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
 
     def _other_theme(self) -> None:
         """The themes by name."""
-        self.app.push_screen(CommandPalette(providers=[Themes], placeholder="a theme by its name"))
+        self.services.places.show_themes()
