@@ -18,6 +18,9 @@ def javascript() -> Iterator[JavaScriptHost]:
     host.close()
 
 
+WORDS = {"default": 4.0, "new": 3.0, "true": 0.5, "in": 1.0}
+"""Metrics called like words of JavaScript's or mathjs'."""
+
 EXPRESSIONS = [
     ("round(f1, 2)", 1.33),
     ("round(2.5)", 3),
@@ -35,6 +38,8 @@ EXPRESSIONS = [
     ("p > 1 and not (r == 0) ? 1 : 0", 1),
     ("log(8, 2)", 3),
     ("__count * 2", 6),
+    ("default * 2 + new", 11),
+    ("true + 1", 2),
     ("p / 0", 0),
     ("nope + 1", 0),
 ]
@@ -43,7 +48,7 @@ EXPRESSIONS = [
 @pytest.mark.parametrize(("expression", "value"), EXPRESSIONS)
 async def test_what_is_derived(expression: str, value: float, javascript: JavaScriptHost) -> None:
     column: dict[str, Any] = {
-        "suite": "s", "count": 3, "named_scores": {"p": 2.0, "r": 1.0, "f1": 4 / 3}, "derived": {}
+        "suite": "s", "count": 3, "named_scores": {"p": 2.0, "r": 1.0, "f1": 4 / 3, **WORDS}, "derived": {}
     }  # fmt: skip
     await derived_metrics.derive(
         [column], {"s": {"derivedMetrics": [{"name": "d", "value": expression}]}}, javascript

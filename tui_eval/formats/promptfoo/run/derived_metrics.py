@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tui_eval.formats.promptfoo.read.promptfoo_types import names
 from tui_eval.guard import figures
 
 if TYPE_CHECKING:
@@ -13,6 +14,15 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z_$][\w$]*\Z")
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
+_OF_MATHJS = names("true false null undefined NaN Infinity and or not xor mod in to end")
+"""Words that mathjs takes for what they mean, whatever a metric is called."""
+_OF_JAVASCRIPT = names(
+    """
+    arguments await break case catch class const continue debugger default delete do else enum eval export extends
+    finally for function if implements import instanceof interface let new package private protected public return
+    static super switch this throw try typeof var void while with yield
+    """
+)
 _MATH = [
     "abs",
     "acos",
@@ -144,11 +154,17 @@ async def _computed(expression: str, scope: Mapping[str, float], javascript: Jav
     """
     from tui_eval.javascript.isolate import JavaScriptError
 
-    names = {name: value for name, value in scope.items() if _NAME.match(name)}
+    known: dict[str, float] = {}
+    for name, value in scope.items():
+        if name in _OF_JAVASCRIPT:
+            expression = re.sub(rf"(?<![\w$]){name}(?![\w$])", f"{name}_", expression)
+            known[f"{name}_"] = value
+        elif _NAME.match(name) and name not in _OF_MATHJS:
+            known[name] = value
     helpers = {name: f"Math.{name}" for name in _MATH} | _MORE
-    declared = "".join(f"const {name} = {code};\n" for name, code in helpers.items() if name not in names)
+    declared = "".join(f"const {name} = {code};\n" for name, code in helpers.items() if name not in known)
     try:
-        value = await javascript.evaluate(f"{declared}return (\n{_as_javascript(expression)}\n);", names)
+        value = await javascript.evaluate(f"{declared}return (\n{_as_javascript(expression)}\n);", known)
     except JavaScriptError as error:
         raise ValueError(" ".join(str(error).split())) from None
     if isinstance(value, bool):
