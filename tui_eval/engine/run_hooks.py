@@ -11,11 +11,12 @@ import msgspec
 
 from tui_eval.config.project import Config, ConfigError, rule_for
 from tui_eval.engine.candidates import CasesOfSuites
+from tui_eval.engine.case_filters import FilterError, by_columns
 from tui_eval.engine.plan import Job
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError, choose
 from tui_eval.formats import format_of
-from tui_eval.formats.format import HookError, Hooks, HookScene, ScriptProcesses
+from tui_eval.formats.format import COLUMNS, HookError, Hooks, HookScene, ScriptProcesses
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, Case, Compat, Entry, Suite
@@ -46,6 +47,19 @@ class SuiteHooks:
             return list(cases), {**self._settings}
         begun, changed = asyncio.run(self._begin(cases))
         return begun, {**self._settings, **changed}
+
+    def narrow(self, filters: RunRequest) -> None:
+        """Leave hooks the columns that filters of prompts and providers mean, for the tests that they add."""
+        if filters.filter_prompts is None and filters.filter_providers is None:
+            return
+        for suite, settings in self._settings.items():
+            if COLUMNS not in settings:
+                continue
+            try:
+                left = by_columns(list(settings[COLUMNS]), filters)
+            except FilterError:
+                left = []
+            self._settings[suite] = {**settings, COLUMNS: left}
 
     def _of(self, suite: str, case: Case) -> Hooks | None:
         rule = rule_for(self._config, suite)
@@ -149,6 +163,7 @@ def suites_with_hooks(
     if (left := choose(every := CasesOfSuites(loaded), filters, dict)) is not every:
         cases = _by_suite(loaded, left)
     seen = [case for path in cases if path in hooked for case in cases[path]]
+    hooks.narrow(filters)
     made, settings = hooks.begin(seen)
     after = _by_suite([suite for suite in loaded if suite.path in hooked], made)
     if asks.case_ids is not None and not (request.cells or request.linked_to or request.continue_from):

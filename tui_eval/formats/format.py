@@ -39,6 +39,9 @@ Raises EditError (`tui_eval.yaml.yaml_edit`): it cannot without guessing."""
 UNNAMED_AGENT = "my_agent"
 """The entry of tui_eval.yaml that is asked where a suite that should name an agent names none."""
 
+COLUMNS = "columns"
+"""Where the settings of a suite with hooks keep a case of each of its columns, for the tests that they add."""
+
 
 class FirstSuite(NamedTuple):
     """What `init` writes for a format, and how the app offers it.

@@ -282,6 +282,30 @@ async def test_a_test_that_a_hook_adds_is_not_repeated_as_another_one_is(
     }
 
 
+SOME_COLUMNS = """
+providers: [echo, {id: echo, label: e2}]
+prompts: [{label: L, raw: 'L {{q}}'}, {label: M, raw: 'M {{q}}'}]
+extensions: ['file://h.py:beforeAll']
+tests:
+  - {description: one, vars: {q: a}, providers: [e2]}
+  - {description: two, vars: {q: b}, prompts: [L], providers: [e2]}
+"""
+
+
+async def test_a_test_that_a_hook_adds_runs_in_all_columns_also_where_none_of_the_file_does(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    suite = make(SOME_COLUMNS, trusted=True, h__py=ADDS_ONE)
+    cases, settings = await hooks_of(suite, tmp_path, hosts).before_all(suite.cases, suite.settings)
+    ran = [(c.name, c.agent, c.prompt) for c in cases]
+    assert ran[:3] == [("one", "e2", "L"), ("one", "e2", "M"), ("two", "e2", "L")]
+    assert ran[3:] == [("more", agent, prompt) for agent in ("echo", "e2") for prompt in "LM"]
+    assert [c.column_number for c in cases] == [3, 4, 3, 1, 2, 3, 4]
+    assert "columns" not in settings and [c.case_id.partition("::")[2] for c in cases[3:5]] == [
+        "more::echo::L", "more::echo::M",
+    ]  # fmt: skip
+
+
 ADDS_ONE = """
 def beforeAll(context, info):
     context["suite"]["tests"].append({"description": "more", "vars": {"q": "m"}})

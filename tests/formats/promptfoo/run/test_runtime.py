@@ -626,6 +626,25 @@ tests:
         await run(root, filter_providers="own")
 
 
+@pytest.mark.real
+async def test_filters_of_columns_hold_for_tests_that_hooks_add(tmp_path: Path) -> None:
+    config = """
+    providers: [echo, {id: echo, label: E2}, {id: echo, label: E3}]
+    prompts: ['p {{q}}']
+    extensions: ['file://h.py:beforeAll']
+    tests: [{vars: {q: a}, providers: [E2]}]
+    """
+    hook = "def beforeAll(context, _):\n    context['suite']['tests'].append({'vars': {'q': 'b'}})\n    return context\n"
+    root = suite(tmp_path, config, h_py=hook)
+    for wanted, expected in (
+        (None, ["E2", "echo", "E2", "E3"]),
+        ("E[23]", ["E2", "E2", "E3"]),
+        ("E2", ["E2", "E2"]),
+    ):
+        attempts, _ = await run(root, filter_providers=wanted)
+        assert sorted(one.agent for one in attempts) == sorted(expected)
+
+
 async def test_a_sample_is_the_same_for_a_seed(tmp_path: Path) -> None:
     root = suite(tmp_path, MANY)
     drawn = [

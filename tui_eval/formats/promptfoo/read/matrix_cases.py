@@ -253,6 +253,13 @@ class CaseMaker:
         except (TooMany, Missing) as error:
             self.reading.problem(test.path, test.line, "vars", str(error))
 
+    def templates(self) -> list[Case]:
+        """A case of each column, of a test that says nothing."""
+        test = PromptfooTest(self.reading.name, 0)
+        base = self.base(test, test, 1, 0)
+        cols = self.columns
+        return [self.case(base, test, col, {}, self.wanted(test, {}, col), 0) for col in cols]
+
     def _transformed(self, test: PromptfooTest) -> PromptfooTest:
         """The test with `transformVars` applied; where that fails, as it was, with a problem."""
         code = (test.options or {}).get("transformVars")

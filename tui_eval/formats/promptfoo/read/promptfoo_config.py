@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.config.project import Config, rule_for
+from tui_eval.formats.format import COLUMNS
 from tui_eval.formats.promptfoo.read import promptfoo_types, scenarios, suite_prompts, suite_providers
 from tui_eval.formats.promptfoo.read.combined import combined
 from tui_eval.formats.promptfoo.read.env_files import env_files, fill_all, own_env, read_beside
@@ -469,6 +470,10 @@ class ConfigReader:
         self._without_prompts(found, asked)
         cols = columns(found, asked, reading.masked, reference=reading.reference)
         maker = CaseMaker(reading, cols, self.suite.settings)
+        if self.suite.settings.get(
+            "extensions"
+        ):  # tests that they add run also where no test of the file does
+            self.suite.settings[COLUMNS] = maker.templates()
         return maker, chunks, default
 
     def _without_prompts(

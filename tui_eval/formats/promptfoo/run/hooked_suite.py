@@ -65,10 +65,12 @@ def with_tests(
     after: Mapping[str, Any],
     repeat: Any,
     scene: HookScene,
+    others: Sequence[Case] = (),
 ) -> list[Case]:
     """The cases with the tests and the `defaultTest` that a hook left (`after`, before it `suite`): a test that it
     changed is changed in every column, one that it took out has no case, and one that it added has those that it would
-    have in the file, in the columns of the others. `repeat` is how often the suite runs its tests.
+    have in the file, in every column: those of the others, and `others`. `repeat` is how often the suite runs its
+    tests.
 
     Raises:
         HookError: the variables of a test cannot be combined.
@@ -76,7 +78,8 @@ def with_tests(
     groups = sorted(_by_test(cases), key=lambda group: _in_scenario(group[0]))
     same_default = after.get("defaultTest") == suite["defaultTest"]
     scenarios = [_own_test(group[0], suite["defaultTest"]) for group in groups if _in_scenario(group[0])]
-    before, templates = [*suite["tests"], *scenarios], _columns(cases)
+    before = [*suite["tests"], *scenarios]
+    templates = sorted(_columns([*cases, *others]), key=lambda case: case.column_number)
     if after.get("scenarios") != suite["scenarios"]:
         scenarios = _of_scenarios(after.get("scenarios"), cases, after.get("defaultTest"), scene)
     tests = [*after["tests"], *scenarios]

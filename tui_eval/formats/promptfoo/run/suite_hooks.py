@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tui_eval.config.project import masker
-from tui_eval.formats.format import HookError, HookScene
+from tui_eval.formats.format import COLUMNS, HookError, HookScene
 from tui_eval.formats.promptfoo.promptfoo_words import (
     components_of,
     kept_beside,
@@ -100,6 +100,7 @@ class ExtensionHooks:
         changed = await self._run("beforeAll", {"suite": suite})
         after = changed["suite"]
         kept = {**settings}
+        others = kept.pop(COLUMNS, ())
         for key in ("derivedMetrics", "nunjucksFilters"):
             if after.get(key) is not None:
                 kept[key] = after[key]
@@ -107,7 +108,7 @@ class ExtensionHooks:
         same = all(after.get(key) == suite[key] for key in ("tests", "defaultTest", "scenarios"))
         if isinstance(after.get("tests"), list) and not same:
             repeat = mapping(settings.get("evaluateOptions")).get("repeat")
-            result = with_tests(cases, suite, after, repeat, self._scene)
+            result = with_tests(cases, suite, after, repeat, self._scene, others)
         prompts = after.get("prompts")
         if isinstance(prompts, list) and prompts != suite["prompts"]:
             result = with_prompts(result, prompts, masker(self._config).text)
