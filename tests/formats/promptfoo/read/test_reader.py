@@ -762,3 +762,18 @@ def test_what_stands_beside_options_counts_as_older_versions_counted_it(make: Ma
     clash = structs.replace(case, options={"prefix": "x", "promptConfig": 1})
     other = structs.replace(case, options={"prefix": "x", "promptConfig": 2})
     assert len({content_hash(one) for one in (case, clash, other)}) == 3
+
+
+def test_a_test_that_no_provider_runs_is_said(make: Make) -> None:
+    """promptfoo 0.121.20 leaves both out without a word."""
+    suite = make(
+        "providers: [{id: echo, label: A, prompts: [p]}, {id: echo, label: B, prompts: [p, r]}]\n"
+        "prompts: [{raw: P, label: p}, {raw: Q, label: q}, {raw: R, label: r}]\n"
+        "tests: [{vars: {n: 1}, prompts: [q]}, {vars: {n: 2}, prompts: [r], providers: [A]}, {vars: {n: 3}}]\n"
+    )
+    assert [case.vars["n"] for case in suite.cases] == [3, 3, 3]
+    said = [(one.level, f"{one.key}: {one.message}") for one in suite.problems if "prompt" in one.message]
+    assert said == [
+        ("error", 'prompts: no provider takes the prompt "q"'),
+        ("note", "providers: it is run nowhere: these providers take none of its prompts"),
+    ]

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import re
 import uuid
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -213,9 +213,16 @@ def columns(
 class CaseMaker:
     """Makes the cases of one suite."""
 
-    def __init__(self, reading: SuiteReading, cols: list[PromptColumn], settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        reading: SuiteReading,
+        cols: list[PromptColumn],
+        settings: dict[str, Any],
+        prompts: Sequence[PromptTemplate] = (),
+    ) -> None:
         self.reading = reading
         self.columns = cols
+        self.prompts = prompts
         evaluate = settings.get("evaluateOptions") or {}
         self.repeat = evaluate.get("repeat")
         timeout = evaluate.get("timeoutMs")
@@ -395,7 +402,10 @@ class CaseMaker:
             for name in test.prompts:
                 if not any(matches(name, c.prompt.label, c.prompt.given, c.prompt.id) for c in self.columns):
                     known = ", ".join(dict.fromkeys(brief(c.prompt.label) for c in self.columns)) or "none"
-                    self._wrong(test, "prompts", f"there is no prompt {brief(name)}", f"there are: {known}")
+                    there = any(matches(name, p.label, p.given, p.id) for p in self.prompts)
+                    said = "no provider takes the prompt" if there else "there is no prompt"
+                    cure = f"those that they take: {known}" if there else f"there are: {known}"
+                    self._wrong(test, "prompts", f"{said} {brief(name)}", cure)
             wanted = test.prompts
             cols = [
                 c
@@ -416,7 +426,11 @@ class CaseMaker:
                         f"{'no provider is known as' if unsaid else 'there is no provider'} {brief(name)}"
                     )
                     self._wrong(test, "providers", message, f"there are: {there}{unsaid}")
-            cols = [c for c in cols if any(matches(w, *self._names(c)) for w in test.providers)]
+            took = [c for c in cols if any(matches(w, *self._names(c)) for w in test.providers)]
+            if cols and not took and all(map(self._knows, test.providers)):
+                message = "it is run nowhere: these providers take none of its prompts"
+                self.reading.problem(test.path, test.line, "providers", message, level="note")
+            cols = took
         return cols
 
     def _knows(self, name: str) -> bool:

@@ -469,7 +469,7 @@ class ConfigReader:
             default.problems = list(dict.fromkeys(self.of_all))
         self._without_prompts(found, asked)
         cols = columns(found, asked, reading.masked, reference=reading.reference)
-        maker = CaseMaker(reading, cols, self.suite.settings)
+        maker = CaseMaker(reading, cols, self.suite.settings, asked)
         if self.suite.settings.get(
             "extensions"
         ):  # tests that they add run also where no test of the file does
