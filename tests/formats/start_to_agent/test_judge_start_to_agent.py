@@ -218,6 +218,27 @@ async def test_tools_that_are_reported_as_objects_are_known_by_their_names() -> 
     assert exact.message == "tools_used: missing {'b'}"
 
 
+@pytest.mark.parametrize(
+    ("expected", "metadata", "outcome"),
+    [
+        ({"max_tool_calls": 2}, {"tool_call_count": "2"}, "error"),
+        ({"max_tool_calls": 2}, {"tool_call_count": ["search"]}, "error"),
+        ({"max_output_tokens": 2}, {"output_tokens": {}}, "error"),
+        ({"max_tool_calls": 2}, {"tool_call_count": 1.5}, "passed"),
+        ({"tools_used": ["search"]}, {"tools_used": 3}, "error"),
+        ({"tools_used": ["search"]}, {"tools_used": "search"}, "failed"),
+        ({"tools_used": ["s"]}, {"tools_used": "search"}, "passed"),
+        ({"tools_used": ["search"]}, {"tools_used": {"search": 1}}, "passed"),
+        ({"tools_used": ["1"]}, {"tools_used": [1]}, "failed"),
+    ],
+)
+async def test_odd_metadata_is_what_the_guides_code_makes_of_it(
+    expected: dict[str, Any], metadata: dict[str, Any], outcome: str
+) -> None:
+    """A count that the guide's code cannot compare was none, and passed every limit."""
+    assert (await judged(expected, "hi", metadata, compat="reference")).outcome == outcome
+
+
 async def test_a_limit_that_is_no_number_is_an_error() -> None:
     judgement = await judged({"max_tool_calls": "two"}, "hi", {"tool_call_count": 1})
     assert judgement.outcome == "error"

@@ -249,7 +249,10 @@ def _said(evidence: JudgeInput, name: str) -> list[int | float | None]:
     """What each reply's metadata says under this name; None where it does not."""
     said = [(reply.metadata or {}).get(name) for reply in evidence.replies]
     if evidence.reference:
-        return [value if isinstance(value, int | float) else None for value in said]
+        for value in said:
+            if value is not None and not isinstance(value, int | float):
+                raise _ends_there(name, value)
+        return said
     for value in said:
         if value is not None and figures.count(value, name) is None:
             raise CannotJudge(
@@ -270,8 +273,22 @@ def _require_metadata(assertion: Assertion, evidence: JudgeInput) -> None:
 
 
 def _names(listed: Any, evidence: JudgeInput) -> list[str]:
-    """The tools that a reply's `tools_used` names; for the guide's harness an object is not the name in it."""
-    return list(map(str, _listed(listed))) if evidence.reference else figures.tools(listed)
+    """The tools that a reply's `tools_used` names; for the guide's harness the members of whatever it is: an object is
+    not the name in it, and a text is its letters."""
+    if not evidence.reference:
+        return figures.tools(listed)
+    if listed is None:
+        return []
+    if not isinstance(listed, str | Mapping | list | tuple | set | frozenset):
+        raise _ends_there("tools_used", listed)
+    return [name for name in listed if isinstance(name, str) and name]
+
+
+def _ends_there(name: str, value: Any) -> CannotJudge:
+    return CannotJudge(
+        f"{name}: the agent's metadata says {str(value)[:40]!r}, at which the guide's code ends with an error",
+        "not-reported",
+    )
 
 
 def _listed(value: Any) -> list[Any]:
