@@ -248,6 +248,17 @@ async def test_what_another_app_began_a_moment_ago_is_asked_about_before_it_is_r
     alone.front_run.stop()
 
 
+async def test_what_a_cancelled_run_left_is_at_work_no_more(tmp_path: Path) -> None:
+    """Its engine has not let go of it yet: it was called begun by another app."""
+    alone = await on_project(tmp_path)
+    run = LiveRun(alone.root, [REFUND, GREETS])
+    run.writer.state("cancelled", time.time())
+    run.writer.flush()
+    await alone.press(alone.runs.handlers(), "run.all")
+    assert alone.asked == [REFUND, GREETS, CALMS]
+    alone.front_run.stop()
+
+
 async def test_while_another_app_begins_a_run_its_end_is_waited_for(tmp_path: Path) -> None:
     """Else neither sees the folder of the other."""
     alone = await on_project(tmp_path)

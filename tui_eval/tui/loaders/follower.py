@@ -243,7 +243,7 @@ _PLANNED = 5.0
 
 def begun_elsewhere(root: Path, columns: Columns, known: Collection[str]) -> set[str]:
     """Which cases are at work, in one of these columns, in runs that are not `known`: another app or command has begun
-    them. A step is a person's own doing. Blocks."""
+    them. A step is a person's own doing, and what a run that was cancelled left is at work no more. Blocks."""
     found: set[str] = set()
     for folder in filter(is_alive, islice(Store(root).run_folders(), NEWEST)):
         if folder.name in known:
@@ -252,7 +252,8 @@ def begun_elsewhere(root: Path, columns: Columns, known: Collection[str]) -> set
             ends = time.monotonic() + _PLANNED
             while not (rows := reader.attempts()) and is_alive(folder) and time.monotonic() < ends:
                 time.sleep(0.02)
-            if reader.info().stepped:
+            info = reader.info()
+            if info.stepped or info.state in ("cancelled", "finished"):  # its engine is about to leave it
                 continue
             open_cases = {row.case_ref for row in rows if row.state != "done" and not row.judges}
             found.update(
