@@ -10,8 +10,7 @@ import pytest
 
 from tests.engine.test_runs import go
 from tui_eval.model import Attempt, Entry, Reply, Verdict
-from tui_eval.store import long_texts
-from tui_eval.store.encoding import encode_json, pack, unpack
+from tui_eval.store.encoding import MARK, encode_json, pack, unpack
 from tui_eval.store.writer import Packed
 
 LINE = "row {:09} of an answer that goes on for long, with é and 漢 and a 😀\n"
@@ -64,7 +63,7 @@ def test_short_attempts_are_kept_as_ever() -> None:
 
 def test_damaged_bodies_say_so() -> None:
     body = pack(_attempt(LONG))
-    packed = long_texts.MARK + b"".join([b"\x00", body[2:]])
+    packed = MARK + b"".join([b"\x00", body[2:]])
     with pytest.raises(Exception, match="incorrect header"):
         unpack(packed, Attempt)
 

@@ -22,7 +22,7 @@ from tui_eval.engine.schedule import Schedule, Ticket
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.model import Attempt, JudgeUse, Usage
-from tui_eval.store.long_texts import has_long
+from tui_eval.store.encoding import has_long
 from tui_eval.store.schema import NOTED, PLACE_LOST, RunState
 from tui_eval.store.shard_runs import CostLimit
 from tui_eval.store.writer import Packed, PlannedCase, RunWriter

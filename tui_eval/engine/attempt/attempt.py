@@ -32,7 +32,7 @@ from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Evidence, Verdict
 from tui_eval.scripting import ScriptError, printed, suite_variables, suite_variables_of
 from tui_eval.store import frames
-from tui_eval.store.long_texts import has_long
+from tui_eval.store.encoding import has_long
 
 
 async def execute(

@@ -17,8 +17,7 @@ from tui_eval.guard import figures
 from tui_eval.guard.masker import Masker
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.model import Attempt, Evidence, Outcome, Reply
-from tui_eval.store.encoding import encode_json
-from tui_eval.store.long_texts import LONG, has_long, replaced
+from tui_eval.store.encoding import LONG, encode_json, has_long, replaced
 
 
 class AttemptFailed(Exception):

@@ -39,8 +39,7 @@ from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Entry
-from tui_eval.store.encoding import encode_json
-from tui_eval.store.long_texts import has_long
+from tui_eval.store.encoding import encode_json, has_long
 from tui_eval.store.writer import Packed
 
 
