@@ -33,6 +33,7 @@ from tui_eval.events import (
 )
 from tui_eval.guard.figures import dropped_figures
 from tui_eval.guard.trust import NeedsTrust
+from tui_eval.model import Usage
 
 
 @pytest.fixture
@@ -578,6 +579,26 @@ def test_thoughts_that_are_counted_beside_the_output_are_output(more: dict[str, 
     """`max_output_tokens` passed for what cost many times as much."""
     usage = usage_of({"prompt_tokens": 100, "completion_tokens": 20, **more})
     assert usage is not None and (usage.input_tokens, usage.output_tokens) == (100, output)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 80}},
+        {"cached_tokens": 80},
+        {"prompt_cache_hit_tokens": 80},
+    ],
+)
+@pytest.mark.parametrize("of_choice", [False, True])
+def test_tokens_are_found_where_servers_say_them(more: dict[str, Any], of_choice: bool) -> None:
+    """In the choice (Moonshot) they were not seen: limits passed. Cached ones cost as much as others."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, **more}
+    choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}
+    chunk = {"choices": [choice | {"usage": usage}]} if of_choice else {"choices": [choice], "usage": usage}
+    completion = Completion(1)
+    events = completion.add(json.dumps(chunk), "here")
+    assert completion.usage == Usage(100, 20, 80)
+    assert [one.usage for one in of(events, UsageReport)] == [completion.usage]
 
 
 async def test_a_step_that_does_not_say_its_tokens_is_noted(server: OpenAIServer) -> None:

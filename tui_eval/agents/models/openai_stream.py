@@ -48,6 +48,7 @@ class _Choice(msgspec.Struct):
     logprobs: Any = None
     index: int | None = None
     error: Any = None
+    usage: Any = None
 
 
 class _Chunk(msgspec.Struct):
@@ -266,6 +267,9 @@ class Completion:
                 self.finish_reason = choice.finish_reason
             if choice.logprobs:
                 self._log_probs(choice.logprobs)
+            if choice.usage and not chunk.usage and (usage := usage_of(choice.usage)) is not None:
+                self.usage = usage  # Moonshot says it there
+                events.append(UsageReport(usage))
             delta = choice.delta or choice.message
             if delta is not None:
                 self._answered = True
@@ -406,6 +410,8 @@ def usage_of(value: Any) -> Usage | None:
         return None
     details = value.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    if cached is None:
+        cached = value.get("cached_tokens", value.get("prompt_cache_hit_tokens"))  # Moonshot, DeepSeek
     given = figures.count(value.get("prompt_tokens", value.get("input_tokens")), "input tokens")
     output = figures.count(value.get("completion_tokens", value.get("output_tokens")), "output tokens")
     if given is not None and output is not None:
