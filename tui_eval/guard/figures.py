@@ -173,6 +173,19 @@ def tool_name(entry: Any) -> str:
     return entry if isinstance(entry, str) else ""
 
 
+def thought_beside(usage: Mapping[str, Any], counted: int, *, declared: bool = False) -> int:
+    """Tokens of thinking that are paid for as output, and are not among the `counted` of an answer's input and output:
+    xAI says them beside these and in the total, Gemini's compatible end in the total alone (not where they must be
+    `declared`)."""
+    said = usage.get("total_tokens", usage.get("totalTokens"))
+    if type(said) is not int or not counted < said <= MOST:
+        return 0
+    details = usage.get("completion_tokens_details", usage.get("output_tokens_details"))
+    thought = details.get("reasoning_tokens") if isinstance(details, dict) else usage.get("reasoningTokens")
+    rest = said - counted
+    return rest if thought == rest or (thought in (None, 0) and not declared) else 0
+
+
 def total(counts: Iterable[int | None], name: str) -> int | None:
     """The sum of what is known; None where nothing is, or where it is no count any more."""
     found: int | None = None

@@ -238,6 +238,24 @@ def test_json_with_any_number_is_json(figure: str) -> None:
     assert decode(f'{{"a": {figure}, "b": 1}}'.encode())["b"] == 1
 
 
+@pytest.mark.parametrize(
+    ("usage", "output"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 420,
+          "completion_tokens_details": {"reasoning_tokens": 300}}, 320),
+        ({"inputTokens": 100, "outputTokens": 20, "totalTokens": 420, "reasoningTokens": 300}, 320),
+        ({"inputTokens": 100, "outputTokens": 20, "totalTokens": 120, "reasoningTokens": 15}, 20),
+        ({"input_tokens": 100, "output_tokens": 20, "total_tokens": 420}, 20),  # of the conversation, perhaps
+        ({"input_tokens": 100, "output_tokens": 20, "total_tokens": 420, "output_tokens_details": 7}, 20),
+    ],
+)  # fmt: skip
+def test_thoughts_that_an_endpoint_says_beside_its_output_are_output(
+    usage: dict[str, Any], output: int
+) -> None:
+    _, reply = read_reply({"reply": "x", "usage": usage}, 1, Paths())
+    assert reply.usage == Usage(100, output)
+
+
 CACHED = {"cache_read_input_tokens": 9000, "cache_creation_input_tokens": 500}
 
 

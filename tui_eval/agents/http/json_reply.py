@@ -350,6 +350,9 @@ def _usage_of(given: Any, metadata: dict[str, Any]) -> Usage | None:
     if usage is not None and given.keys() >= _ANTHROPICS and "input_tokens" in given:
         cached = [_count(given, (name,), name) for name in sorted(_ANTHROPICS)]
         usage.input_tokens = figures.total([usage.input_tokens, *cached], "input tokens")
+    if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
+        counted = usage.input_tokens + usage.output_tokens
+        usage.output_tokens += figures.thought_beside(given, counted, declared=True)
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         beside = usage_from(metadata)
         if usage is None or beside is None:

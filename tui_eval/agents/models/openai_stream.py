@@ -415,20 +415,10 @@ def usage_of(value: Any) -> Usage | None:
     given = figures.count(value.get("prompt_tokens", value.get("input_tokens")), "input tokens")
     output = figures.count(value.get("completion_tokens", value.get("output_tokens")), "output tokens")
     if given is not None and output is not None:
-        output += _beside(value, given + output)
+        output += figures.thought_beside(value, given + output)
     return Usage(
         input_tokens=given, output_tokens=output, cached_tokens=figures.count(cached, "cached tokens")
     )
-
-
-def _beside(value: dict[str, Any], counted: int) -> int:
-    """Tokens of thinking that are paid for as output and are not in `completion_tokens`: xAI says them beside these
-    and in the total, Gemini's compatible end in the total alone."""
-    total, details = value.get("total_tokens"), value.get("completion_tokens_details")
-    if type(total) is not int or not counted < total <= figures.MOST:
-        return 0
-    thought = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return total - counted if thought in (None, 0, total - counted) else 0
 
 
 def _content(value: Any) -> str:
