@@ -16,7 +16,8 @@ from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
 from tui_eval.store.index import Index
 from tui_eval.store.indexed_run import places
 from tui_eval.store.linked import counting_folders, lacking_beside, load_together
-from tui_eval.store.reader import RunReader, may_be_unnamed
+from tui_eval.store.listed_names import may_be_unnamed
+from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
 from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
 from tui_eval.store.summary import CaseSummary

@@ -22,7 +22,8 @@ from tui_eval.causes import NEEDS_TRUST
 from tui_eval.engine.request import RequestCell
 from tui_eval.model import Evidence, Verdict, decoded
 from tui_eval.store.linked import counting_folders
-from tui_eval.store.reader import RunReader, may_be_unnamed
+from tui_eval.store.listed_names import may_be_unnamed
+from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DamagedRun, Store, StoreError, is_alive
 from tui_eval.store.schema import PLACE_LOST, AttemptRow, LiveRow, RunInfo, StoredCase
 from tui_eval.tui.state.run_requests import Columns, meet

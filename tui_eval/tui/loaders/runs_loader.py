@@ -18,7 +18,8 @@ from tui_eval.store.failure_modes import Assessment
 from tui_eval.store.full_text import Progress, search
 from tui_eval.store.index import Index
 from tui_eval.store.linked import MOST_LISTED
-from tui_eval.store.reader import RunReader, may_be_unnamed
+from tui_eval.store.listed_names import may_be_unnamed
+from tui_eval.store.reader import RunReader
 from tui_eval.store.rescued import delete_run
 from tui_eval.store.run_folders import GUESTS, Store, StoreError, is_alive
 from tui_eval.store.schema import RunSummary, StoredCase
