@@ -9,17 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import WSMsgType, web
 
 from tests.agents.promptfoo.test_promptfoo_providers import provider
 from tests.servers.base import Seen, Server
-from tests.support.agents import of, talk
+from tests.support.agents import of, services, talk
 from tests.support.waiting import until
-from tui_eval.agents import AgentError, Request
+from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.promptfoo import promptfoo_websocket
-from tui_eval.config.project import ConfigError
-from tui_eval.events import Exchanged, Retrying
+from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.events import Exchanged, Held, Retrying
 from tui_eval.model import Reply
 
 
@@ -200,6 +201,23 @@ async def test_a_server_that_is_busy_is_asked_again(server: Talker, monkeypatch:
         await asked(server, "/busy")
     assert caught.value.status == 503
     assert server.busy == 100 - 1 - promptfoo_websocket.RETRIES
+
+
+async def test_it_is_asked_again_as_often_as_the_entry_says_and_at_its_rate(
+    server: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promptfoo_websocket, "backoff", lambda attempt: 0.01)
+    config = {"messageTemplate": "{{prompt}}"}
+    url = f"ws://127.0.0.1:{server.port}/busy"
+    spec = AgentSpec("it", "websocket", {"url": url, "config": config}, retries=0)
+    server.busy = 1
+    with pytest.raises(AgentError, match="HTTP 503"):
+        await talk(create(spec, services()), "hi")
+    server.busy = 1
+    paced = create(msgspec.structs.replace(spec, retries=1, rate_requests=300), services())
+    paced.pace.claim()  # as the engine does before the turn
+    events, _ = await talk(paced, "hi")
+    assert of(events, Held)[0].seconds > 0.05
 
 
 async def test_a_null_is_no_output_and_what_javascript_takes_for_no_json_is_text(server: Talker) -> None:

@@ -36,7 +36,7 @@ from tui_eval.agents.promptfoo.promptfoo_env import require_destination
 from tui_eval.agents.promptfoo.promptfoo_request import filled
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, read_response
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.events import Event, Exchanged, Finished, Retrying
+from tui_eval.events import Event, Exchanged, Finished, Held, Retrying
 from tui_eval.guard import fair_share
 from tui_eval.guard.secrets import in_addresses
 from tui_eval.guard.text import clip
@@ -77,6 +77,7 @@ class WebSocketAgent(Agent):
         self.protocols = [name.strip() for one in listed for name in str(one).split(",") if name.strip()]
         self.headers = options_headers(self.config.get("headers"))
         self.scripts = Scripts(services, spec.base)
+        self.retries = RETRIES if spec.retries is None else spec.retries
         self._context: ssl.SSLContext | None = None
 
     def authorities(self) -> ssl.SSLContext:
@@ -125,7 +126,7 @@ class WebSocketSession(Session):
         values = {**(request.vars or self.context.vars), "prompt": prompt_of(request)}
         url, message = filled(agent.url, values), filled(str(agent.message), values)
         found, took = None, 0.0
-        for attempt in range(RETRIES + 1):
+        for attempt in range(agent.retries + 1):
             began, started_at = time.monotonic(), time.time()
             self._heard, self._kept, self._took = [], 0, 0.0
             problem, later = None, None
@@ -148,13 +149,16 @@ class WebSocketSession(Session):
             )
             if problem is None:
                 break
-            if later is None or attempt == RETRIES:
+            if later is None or attempt == agent.retries:
                 raise problem
             wait = backoff(attempt) if later.wished is None else later.wished
             if beyond(wait, fair_share.seconds_left()):
                 raise problem
             yield Retrying(str(later), round(wait, 3))
             await asyncio.sleep(wait)
+            if held := await agent.pace.claimed():  # the engine waited for the first
+                yield Held(round(held, 3))
+                await asyncio.sleep(held)
         events, reply = self._read(found, url, request.turn)
         for event in events:
             yield event
