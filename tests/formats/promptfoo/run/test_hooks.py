@@ -456,7 +456,7 @@ def afterEach(context, info):
     result["namedScores"]["mine"] = 0.5
     return context
 def afterAll(context, info):
-    raise ValueError(json.dumps([context["evalId"], context["config"]["description"], context["prompts"]]))
+    raise ValueError(json.dumps([context["evalId"], [context["config"]["description"], *sorted(context["config"])], context["prompts"]]))
 """
 
 
@@ -479,8 +479,8 @@ async def test_a_hook_afterwards_gets_the_columns_with_their_sums(
     with pytest.raises(HookError) as caught:
         await hooks.after_all(suite.cases, suite.settings, "eval-1")
     said = str(caught.value)
-    evaluation, description, (column,) = json.loads(said[said.index("[") : said.rindex("]") + 1])
-    assert (evaluation, description) == ("eval-1", "hooked")
+    evaluation, (description, *keys), (column,) = json.loads(said[said.index("[") : said.rindex("]") + 1])
+    assert (evaluation, description) == ("eval-1", "hooked") and "columns" not in keys
     assert (column["label"], column["provider"], column["raw"]) == ("L", "e1", "P {{q}} {{lang}}")
     metrics = column["metrics"]
     assert [metrics[key] for key in ("testPassCount", "testFailCount", "testErrorCount")] == [1, 1, 1]

@@ -147,7 +147,9 @@ class ExtensionHooks:
             HookError, NeedsTrust: as `before_all`.
         """
         suite = suite_of(cases, settings)
-        given = {key: value for key, value in settings.items() if key not in _OF_THE_ENVIRONMENT}
+        given = {
+            key: value for key, value in settings.items() if key not in _OF_THE_ENVIRONMENT and key != COLUMNS
+        }
         context = {
             "suite": suite,
             "results": [dict(row) for row in self._rows],
