@@ -535,6 +535,42 @@ async def test_who_only_ever_reports_metadata_is_asked_once_for_more(protocol: s
     assert (reply.text, reply.metadata, len(server.requests)) == ("", {"a": 1}, 2)
 
 
+REPORT = {"type": "function", "function": {"name": "report", "parameters": {}}}
+CANNED = {"type": "canned", "name": "report", "result": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"metadata": "JSON"}, "did you mean 'json'?"),
+        ({"metadata": "jsno", "base_url": "http://localhost:1/v1"}, "did you mean 'json'?"),
+        (
+            {"metadata": "reprot", "base_url": "http://localhost:1/v1", "tools": [CANNED]},
+            "did you mean 'report'?",
+        ),
+        ({"metadata": "reprot", "parameters": {"tools": [REPORT]}}, "did you mean 'report'?"),
+        ({"metadata": "state", "parameters": {"tools": [{"name": "report"}]}}, "give it under tools"),
+        ({"metadata": "state"}, "give it under tools"),
+        ({"metadata": "report", "parameters": {"tools": [REPORT]}}, ""),
+        ({"metadata": "report", "parameters": {"tools": [{"name": "report"}]}}, ""),
+        ({"metadata": "report", "tools": [CANNED]}, ""),
+        ({"metadata": "run_sql", "tools": [{"type": "sql", "database": "x"}]}, ""),
+        ({"metadata": "state", "base_url": "http://localhost:1/v1"}, ""),  # it may be the server's own
+        ({"metadata": "json"}, ""),
+        ({}, ""),
+    ],
+)
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_metadata_that_no_tool_can_report_is_an_error(kind: str, options: dict[str, Any], said: str) -> None:
+    """Each reply counted as one that does not say: `escalated: false` passed."""
+    if not said:
+        agent(kind, model="m", **options)
+        return
+    with pytest.raises(ConfigError, match=r"agents\.it\.metadata: no tool is called") as caught:
+        agent(kind, model="m", **options)
+    assert said in str(caught.value)
+
+
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_a_call_in_the_way_before_tools_is_a_call(server: OpenAIServer, streamed: bool) -> None:
     """`max_tool_calls: 0` passed for it."""

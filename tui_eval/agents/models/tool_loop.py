@@ -20,6 +20,7 @@ from tui_eval.agents.entry_options import Options
 from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.config.config_schema import TOOL_KEYS
 from tui_eval.guard.once import Once
+from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import from_root
 
 if TYPE_CHECKING:
@@ -52,6 +53,19 @@ class Tool(msgspec.Struct):
     description: str
     schema: dict[str, Any]
     run: Callable[[dict[str, Any], Lease | None], Awaitable[Any]]
+
+
+def _entry_name(entry: dict[str, Any]) -> str:
+    """What a tool of ours is called."""
+    made = {"sql": "run_sql", "python": str(entry.get("function") or "").rpartition(":")[2]}
+    return str(entry.get("name") or made.get(entry["type"], ""))
+
+
+def _own_name(tool: Any) -> str:
+    """What a tool of `parameters` is called, as OpenAI's servers or Anthropic's are told it."""
+    inner = tool.get("function") if isinstance(tool, dict) else None
+    named = inner if isinstance(inner, dict) else tool
+    return text_of(named.get("name")) if isinstance(named, dict) else ""
 
 
 class AttemptTools:
@@ -103,12 +117,30 @@ class Toolbox:
         self.services = services
         self.entries = [self._check(entry, index) for index, entry in enumerate(options.items("tools"))]
         self.tools: dict[str, Tool] = {}
-        self.reporting = options.text("metadata")
+        self.reporting = self._reported_by(options.text("metadata"))
         """The tool whose arguments are a reply's metadata; it may be one that nothing here runs."""
         self._loading: Once[dict[str, Tool]] = Once()
         self._host: PythonHost | None = None
         self.functions: dict[tuple[Path, str], None] = {}
         """Those that are tools."""
+
+    def _reported_by(self, given: str | None) -> str | None:
+        """What `metadata` says, where that can be: named by a slip, no reply would ever carry any, and all that is
+        asked of it would count as not reported. A server of one's own may have tools that nothing here names."""
+        if given in (None, "json"):
+            return given
+        asked_with = self.options.values.get("parameters")
+        others = asked_with.get("tools") if isinstance(asked_with, dict) else None
+        known = [_entry_name(entry) for entry in self.entries]
+        known += map(_own_name, others if isinstance(others, list) else [])
+        if given in known:
+            return given
+        slip = close_to(given, ("json", *filter(None, known)))
+        unnamed = bool(self.options.values.get("base_url") or (others and not isinstance(others, list)))
+        if slip is None and unnamed:
+            return given
+        cure = f"did you mean {slip!r}?" if slip else "give it under tools, or write json"
+        raise self.options.error("metadata", f"no tool is called {given!r}; {cure}")
 
     @property
     def preparing(self) -> str:
