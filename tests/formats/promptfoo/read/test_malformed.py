@@ -16,7 +16,7 @@ from tests.support.examples import examples
 from tui_eval.config.project import Config
 from tui_eval.formats.promptfoo import read
 from tui_eval.formats.promptfoo.promptfoo_words import ListError
-from tui_eval.formats.promptfoo.read import csv_rows, references
+from tui_eval.formats.promptfoo.read import csv_rows, matrix_cases, references
 from tui_eval.formats.promptfoo.read.csv_rows import read as read_csv
 from tui_eval.formats.promptfoo.read.promptfoo_types import ASSERTION_KEYS, BASE_TYPES, TEST_KEYS, TOP_KEYS
 from tui_eval.formats.promptfoo.read.render import RenderError, resolve_case
@@ -156,3 +156,23 @@ def test_a_scenario_that_multiplies_beyond_what_can_be_meant_is_an_error_of_it_a
     suite = exercised(json.dumps({"providers": ["echo"], "prompts": ["{{q}}"], "scenarios": scenarios}))
     assert len(suite.cases) == 2
     assert "scenarios[0]: 400 entries of config × 400 tests, at most 100,000" in str(suite.problems[0])
+
+
+def test_columns_that_multiply_beyond_what_can_be_meant_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_cases, "MOST", 20)
+    many = {
+        "providers": [{"id": "echo", "label": f"p{n}"} for n in range(5)],
+        "prompts": [f"{n}" for n in range(5)],
+    }
+    suite = exercised(json.dumps({**many, "tests": [{"vars": {"q": 1}}]}))
+    assert not suite.cases
+    assert "5 providers × 5 prompts, at most 20 together" in str(suite.problems[0])
+
+
+def test_tests_that_multiply_with_columns_end_and_say_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_cases, "MOST_MADE", 20)
+    tests = [{"vars": {"q": n}} for n in range(30)]
+    suite = exercised(json.dumps({"providers": ["echo"], "prompts": ["a {{q}}", "b {{q}}"], "tests": tests}))
+    assert len(suite.cases) == 20
+    said = [str(one) for one in suite.problems if "comes to more than" in str(one)]
+    assert len(said) == 1 and "more than 20 cases" in said[0]

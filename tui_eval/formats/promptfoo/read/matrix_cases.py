@@ -107,7 +107,9 @@ def _wait(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 MOST = 100_000
-"""The most combinations of one test."""
+"""The most combinations of one test, and the most columns."""
+MOST_MADE = 1_000_000
+"""The most cases of one suite; rows of a table, which stay rows, are not among them."""
 
 
 class TooMany(Exception):
@@ -188,7 +190,11 @@ def columns(
 ) -> list[PromptColumn]:
     """Provider by provider, the prompts that each takes; `hide` masks secrets in what lists call them. With
     `reference`, a later provider of the same id or label says which prompts an earlier one takes, as in the
-    tool."""
+    tool.
+
+    Raises:
+        TooMany: more than 100,000 columns.
+    """
     taken: dict[str, list[str] | None] = {}
     for provider in providers:
         taken[provider.id] = provider.prompts
@@ -207,6 +213,11 @@ def columns(
             if wanted is None or any(matches(w, prompt.label, prompt.given, prompt.id) for w in wanted):
                 number = len(result) + 1
                 result.append(PromptColumn(provider, prompt, name, number, brief_prompt, brief_provider))
+                if number > MOST:
+                    said = (
+                        f"{len(providers):,} providers × {len(prompts):,} prompts, at most {MOST:,} together"
+                    )
+                    raise TooMany(said)
     return result
 
 
@@ -231,6 +242,7 @@ class CaseMaker:
             self.timeout = timeout / 1000
         # How many tests, and how many of them with their combinations of variables, there were so far.
         self.number = self.combination = 0
+        self.made = 0  # cases
         # What providers that are code call themselves, asked where a test's names may mean that; and why one cannot.
         self._said: dict[str, str | None] | None = None
         self._unsaid: list[str] = []
@@ -238,6 +250,8 @@ class CaseMaker:
 
     def cases(self, own: PromptfooTest, default: PromptfooTest | None) -> Iterator[Case]:
         """The cases of one test with `defaultTest` under it. Its own vars alone name an unnamed one."""
+        if self.made > MOST_MADE:  # which was said
+            return
         test = self._transformed(merged(own, default))
         self.number += 1
         cols = self.columns_of(test)
@@ -250,6 +264,9 @@ class CaseMaker:
                 self._wanted_code(values)
                 self.combination += 1
                 for column in cols:
+                    self.made += 1
+                    if self.made > MOST_MADE:
+                        raise TooMany(f"the suite comes to more than {MOST_MADE:,} cases")
                     wanted = self.wanted(test, own.vars or test.vars, column, matrix)
                     case = self.case(base, test, column, values, wanted, self.combination)
                     if self.combination > first:

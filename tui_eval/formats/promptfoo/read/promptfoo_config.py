@@ -468,7 +468,11 @@ class ConfigReader:
             default = default or PromptfooTest(reading.name, 0)
             default.problems = list(dict.fromkeys(self.of_all))
         self._without_prompts(found, asked)
-        cols = columns(found, asked, reading.masked, reference=reading.reference)
+        try:
+            cols = columns(found, asked, reading.masked, reference=reading.reference)
+        except TooMany as error:
+            cols = []
+            reading.problem(reading.name, self.line_of(named), named, str(error))
         maker = CaseMaker(reading, cols, self.suite.settings, asked)
         if self.suite.settings.get(
             "extensions"
