@@ -371,7 +371,7 @@ def test_what_is_known_of_the_query_is_known_to_every_finding() -> None:
     assert str(diagnosis_of(difference).findings[0]).endswith("rows that differ")
 
 
-OWN_TESTS = {"opposite", "shares",
+OWN_TESTS = {"opposite", "shares", "of_group", "group_shares", "ranked", "totals",
     "zone_named", "time_text", "lost_digits", "significant", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
     "rounded_down", "not_rounded", "not_cut",
 }  # fmt: skip
@@ -404,6 +404,10 @@ PHRASES = {
     "opposite": "the opposite",
     "one_value": "one value for all rows (60.55, the sum of all)",
     "running": "a running total",
+    "of_group": "the sum of all with the same shop",
+    "group_shares": "shares of all, not shares of all with the same region",
+    "ranked": "ranked without gaps after ties (DENSE_RANK), not with them (RANK)",
+    "totals": "all 6 extra rows are sums of others, in n: a ROLLUP, or a row for the total?",
     "rounded": "rounded to 1 decimal",
     "not_rounded": "not rounded to 2 decimals",
     "truncated": "cut off, not rounded, to whole numbers",
@@ -473,6 +477,10 @@ ODD: dict[str, dict[str, Any]] = {
     "not_cut": {"unit": "day"},
     "unit": {"unit": "%"},
     "shares": {"wanted": True},
+    "of_group": {"figure": "sum", "by": "shop", "given": True},
+    "group_shares": {"by": "region", "wanted": True},
+    "ranked": {"how": "dense", "by": ""},
+    "totals": {"extra": True},
     "granularity": {"unit": "month"},
     "no_limit": {"rows": 5},
     "one_value": {"value": "60.55", "sum": True},
@@ -487,9 +495,10 @@ COLUMNS = {
     "outermost_day": ("day",),
     "renamed": ("revenue",),
     "other_end": ("revenue",),
+    "totals": ("n",),
     "swapped": ("price", "cost"),
 }
-COUNTS = {"fan_out": 13, "no_limit": 94}
+COUNTS = {"fan_out": 13, "no_limit": 94, "totals": 6}
 
 
 def test_the_help_page_says_what_every_kind_of_line_means() -> None:

@@ -14,7 +14,14 @@ import polars as pl
 
 from tui_eval.frames.alignment import sorted_alike, turned_around
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.diagnosis.changes import ValueChange, one_value, opposite, running_total, shortest
+from tui_eval.frames.diagnosis.changes import (
+    ValueChange,
+    one_value,
+    opposite,
+    running_total,
+    shortest,
+    window_changes,
+)
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.granularity import floats, granularity
@@ -454,6 +461,7 @@ def _of_all_rows(facts: _Facts, name: str, e: pl.Series, a: pl.Series) -> Iterat
         few = right if len(e) <= _MANY else []
         parts = {one: pairs[one].e_key.gather(facts.e_rows) for one in few}
         yield from running_total(e, a, flags, orders, parts)
+        yield from window_changes(e, a, flags, orders, parts)
     if len(a):
         shown = shortest(facts.difference.pairs[name].actual.cell(int(facts.a_rows[0])))
         yield from one_value(e, a, flags, shown)

@@ -271,6 +271,18 @@ def sorted_words(column: str, descending: bool) -> str:
     return f"sorted by {name_of(column)} {given}, not {wanted}"
 
 
+def _totals(finding: Finding) -> str:
+    extra = finding.parameters["extra"]
+    rows = (
+        f"all {finding.total:,} {'extra' if extra else 'missing'} rows are"
+        if finding.total > 1
+        else (f"the {'extra' if extra else 'missing'} row is")
+    )
+    sums = f"{'the sum' if finding.total == 1 else 'sums'} of others, in {names_of(finding.columns)}"
+    guess = "a ROLLUP, or a row for the total?" if extra else "a ROLLUP is missing, or the row for the total?"
+    return f"{rows} {sums}{_guess(finding, guess)}"
+
+
 def _other_end(finding: Finding) -> str:
     words = sorted_words(finding.columns[0], finding.parameters["descending"])
     return f"none of the {finding.total:,} rows is right: {words}, the answer has the other end"
@@ -290,8 +302,39 @@ def _rounded(finding: Finding) -> str:
 
 
 def _running(finding: Finding) -> str:
-    by = f" by {name_of(finding.parameters['by'])}" if finding.parameters["by"] else ""
-    return f"a running total{by}" if finding.parameters["added"] else f"not added up to a running total{by}"
+    p = finding.parameters
+    by = f" by {name_of(p['by'])}" if p["by"] else ""
+    figure, rows = p.get("figure", "total"), p.get("window", 0)
+    words = f"a moving {figure} of {rows:,} rows" if rows else f"a running {figure}{by}"
+    if p["added"]:
+        return words
+    return f"not added up to {words}" if figure == "total" and not rows else f"as it is, not {words}"
+
+
+def _of_group(finding: Finding) -> str:
+    p = finding.parameters
+    words = f"the {p['figure']} of all with the same {name_of(p['by'])}"
+    return words if p["given"] else f"as it is, not {words}"
+
+
+def _group_shares(finding: Finding) -> str:
+    part = f"shares of all with the same {name_of(finding.parameters['by'])}"
+    return f"shares of all, not {part}" if finding.parameters["wanted"] else f"{part}, not shares of all"
+
+
+_RANKS = {
+    "dense": "ranked without gaps after ties (DENSE_RANK), not with them (RANK)",
+    "gaps": "ranked with gaps after ties (RANK), not without (DENSE_RANK)",
+    "numbered": "numbered row by row (ROW_NUMBER): rows that tie should share a rank",
+    "ties": "ranked, so that ties share a rank: each row should have its own (ROW_NUMBER)",
+}
+
+
+def _ranked(finding: Finding) -> str:
+    how, by = finding.parameters["how"], name_of(finding.parameters["by"])
+    if how == "over all":
+        return f"ranked over all rows, not by {by}"
+    return f"ranked by {by}, not over all rows" if how == "by part" else _RANKS[how]
 
 
 def _unit(finding: Finding) -> str:
@@ -338,6 +381,9 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
         )
     ),
     "running": _about(_running),
+    "of_group": _about(_of_group),
+    "group_shares": _about(_group_shares),
+    "ranked": _about(_ranked),
     "rounded": lambda f: f"{names_of(f.columns)} {_rounded(f)}",
     "not_rounded": _about(lambda f: f"not rounded {_digits(f)}"),
     "truncated": _about(lambda f: f"cut off, not rounded, {_digits(f)}"),
@@ -449,6 +495,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
         f"all {f.total:,} missing rows have {f.parameters['where']}"
         f"{_guess(f, 'groups without rows are left out', ' (an inner join?)')}"
     ),
+    "totals": _totals,
     "outermost_day": _outermost_day,
     "limit": _limit,
     "no_limit": lambda f: (

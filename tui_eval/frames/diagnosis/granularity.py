@@ -1,4 +1,4 @@
-"""Whether one side is the other one summed up: another granularity."""
+"""Whether one side is the other one summed up: another granularity, or totals among its rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations
 
 import polars as pl
 
-from tui_eval.frames.diagnosis.changes import number, true
+from tui_eval.frames.diagnosis.changes import near, number, true
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.time_changes import moments
 from tui_eval.frames.difference import Difference
@@ -223,3 +223,77 @@ def _summed_alike(
     flags = both.select(pl.all_horizontal(near).alias("same"), several.alias("several"))
     proven = bool(flags.select((pl.col("same") & pl.col("several")).any()).item())
     return int(flags.get_column("same").sum()), proven, len(both)
+
+
+# -- Totals among the rows: a ROLLUP too many, or one that is missing.
+
+
+_WAYS = 16
+
+
+def totals(difference: Difference, missing: pl.Series, extra: pl.Series) -> Finding | None:
+    """Whether all missing rows, or all extra ones, are sums of the other rows of their side: all of these, or those
+    that share what such a row names."""
+    if bool(len(missing)) == bool(len(extra)):
+        return None
+    side, rows = ("e", missing) if len(missing) else ("a", extra)
+    length = difference.lengths[0 if side == "e" else 1]
+    if len(rows) >= length - 1 or length > _MANY:
+        return None
+    table = _side(difference, side)
+    own = pl.int_range(length, eager=True, dtype=pl.UInt32).is_in(rows.implode())
+    others, made = table.filter(~own), table.filter(own)
+    # A number that a total leaves open, a year, say, is what rows are grouped by.
+    measures = [name for name in _numbers(difference) if not made.get_column(name).null_count()]
+    names = [name for name in difference.pairs if name in table.columns and name not in measures]
+    if not measures:
+        return None
+    opened = pl.DataFrame({name: _opened(made.get_column(name)) for name in names})
+    if names and not opened.select(pl.any_horizontal(pl.all()).all()).item():
+        return None
+    summed = set(measures)
+    several = False
+    ways = opened.unique().rows() if names else [()]
+    if len(ways) > _WAYS:
+        return None
+    for way in ways:
+        chosen = (
+            made
+            if not names
+            else made.filter(
+                opened.select(
+                    pl.all_horizontal(
+                        pl.col(name) == is_open for name, is_open in zip(names, way, strict=True)
+                    )
+                ).to_series()
+            )
+        )
+        bound = [name for name, is_open in zip(names, way, strict=True) if not is_open]
+        sums = [pl.col(name).sum().alias(f"sum of {at}") for at, name in enumerate(measures)]
+        if bound:
+            of = others.group_by(bound).agg(pl.len().alias("rows"), *sums)
+            both = chosen.join(of, on=bound, how="left", nulls_equal=True)
+        else:
+            both = chosen.join(others.select(pl.len().alias("rows"), *sums), how="cross")
+        several = several or bool((both.get_column("rows") > 1).any())
+        for at, name in enumerate(measures):
+            if name in summed and not near(both.get_column(name), both.get_column(f"sum of {at}")).all():
+                summed.discard(name)
+    # Nothing is proved by what is 0 everywhere.
+    summed = {name for name in summed if bool((made.get_column(name) != 0).any())}
+    if not several or not summed:
+        return None
+    found = tuple(name for name in measures if name in summed)
+    return Finding("totals", found, len(rows), len(rows), {"extra": side == "a"})
+
+
+_TOTAL = (
+    r"(?i)\b(?:all|everything|grand|overall|sub-?totals?|sums?|together|totale?s?|gesamt|insgesamt|summe)\b"
+)
+
+
+def _opened(values: pl.Series) -> pl.Series:
+    """Where a row leaves open what others name: it has nothing there, or a word for all of them."""
+    if values.dtype != pl.String:
+        return values.is_null()
+    return values.is_null() | values.str.contains(_TOTAL).fill_null(False)

@@ -11,7 +11,7 @@ from tui_eval.frames.alignment import loosened
 from tui_eval.frames.diagnosis.changes import ValueChange, choose, number, true
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
-from tui_eval.frames.diagnosis.granularity import floats
+from tui_eval.frames.diagnosis.granularity import floats, totals
 from tui_eval.frames.diagnosis.text_changes import text_changes
 from tui_eval.frames.diagnosis.time_changes import moments, time_changes
 from tui_eval.frames.difference import Difference
@@ -60,6 +60,9 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
     extra = a_rows.filter(e_rows.is_null()).cast(pl.UInt32)
     if len(missing) == difference.lengths[0] and len(extra) == difference.lengths[1]:
         yield from _other_end(difference)
+    if (summed := totals(difference, missing, extra)) is not None:
+        yield summed, 1.2
+        return
     repeats = difference.repeats if difference.key_unique_in_expected else pl.Series([], dtype=pl.UInt32)
     if len(repeats):
         rows = a_rows.gather(repeats).cast(pl.UInt32)

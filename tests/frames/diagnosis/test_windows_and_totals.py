@@ -1,0 +1,102 @@
+"""What a window over other rows made of values, totals among the rows, and what only looks like these."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from tui_eval.frames.diagnosis import diagnose
+
+SHOPS = "aabbbaabbaab"
+PLAIN = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0]
+RANKED = [1, 2, 2, 2, 5, 6, 6, 8, 9, 9, 11, 12]
+DENSE = [1, 2, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8]
+NUMBERED = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+
+
+def table(values: list[Any]) -> list[dict[str, Any]]:
+    return [{"id": at, "shop": SHOPS[at], "x": value} for at, value in enumerate(values)]
+
+
+def averages(most: int = 99) -> list[float]:
+    last = [PLAIN[max(0, at + 1 - most) : at + 1] for at in range(len(PLAIN))]
+    return [sum(part) / len(part) for part in last]
+
+
+def of_shop(figure: Any) -> list[float]:
+    return [
+        float(figure([v for v, other in zip(PLAIN, SHOPS, strict=True) if other == shop])) for shop in SHOPS
+    ]
+
+
+SHARES = [value / sum(PLAIN) for value in PLAIN]
+OF_SHOP = [value / every for value, every in zip(PLAIN, of_shop(sum), strict=True)]
+BY_SHOP = [
+    1 + sum(o < v and s == t for o, t in zip(PLAIN, SHOPS, strict=True))
+    for v, s in zip(PLAIN, SHOPS, strict=True)
+]
+OVER_ALL = [1 + sum(o < v for o in PLAIN) for v in PLAIN]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "words"),
+    [
+        (PLAIN, averages(), "a running average"),
+        (PLAIN, [round(one, 2) for one in averages()], "a running average"),
+        (averages(), PLAIN, "as it is, not a running average"),
+        (PLAIN, averages(3), "a moving average of 3 rows"),
+        (averages(3), PLAIN, "as it is, not a moving average of 3 rows"),
+        (PLAIN, [max(PLAIN[: at + 1]) for at in range(12)], "a running maximum"),
+        (PLAIN, of_shop(sum), "the sum of all with the same shop"),
+        (PLAIN, of_shop(max), "the largest of all with the same shop"),
+        (of_shop(sum), PLAIN, "as it is, not the sum of all with the same shop"),
+        (OF_SHOP, SHARES, "shares of all, not shares of all with the same shop"),
+        (SHARES, OF_SHOP, "shares of all with the same shop, not shares of all"),
+        (RANKED, DENSE, "ranked without gaps after ties (DENSE_RANK), not with them (RANK)"),
+        (DENSE, RANKED, "ranked with gaps after ties (RANK), not without (DENSE_RANK)"),
+        (RANKED, NUMBERED, "numbered row by row (ROW_NUMBER): rows that tie should share a rank"),
+        (NUMBERED, RANKED, "ranked, so that ties share a rank: each row should have its own (ROW_NUMBER)"),
+        (BY_SHOP, OVER_ALL, "ranked over all rows, not by shop"),
+        (OVER_ALL, BY_SHOP, "ranked by shop, not over all rows"),
+    ],
+)
+def test_what_a_window_made_of_values_is_said(expected: list[Any], actual: list[Any], words: str) -> None:
+    wrong = table(actual)
+    assert diagnose(table(expected), wrong).lines[0].startswith(f"x {words} in ")
+    assert diagnose(table(expected), wrong[::-1]).lines[0].startswith(f"x {words} in ")
+
+
+SALES = [
+    {"shop": s, "region": r, "n": n}
+    for s, r, n in (("a", "x", 5), ("a", "y", 7), ("b", "x", 2), ("b", "y", 4))
+]
+SUBTOTALS = [{"shop": "a", "region": None, "n": 12}, {"shop": "b", "region": None, "n": 6}]
+TOTAL = [{"shop": None, "region": None, "n": 18}]
+
+
+def test_totals_among_the_rows_are_called_that() -> None:
+    rows = SALES + SUBTOTALS + TOTAL
+    words = "all 3 {} rows are sums of others, in n: a ROLLUP"
+    assert diagnose(SALES, rows).lines[0].startswith(words.format("extra"))
+    assert diagnose(rows, SALES).lines[0].startswith(words.format("missing"))
+    named = [*SALES, {"shop": "Grand total", "region": None, "n": 18}]
+    assert diagnose(SALES, named).lines[0].startswith("the extra row is the sum of others, in n: a ROLLUP")
+
+
+def test_rows_that_are_no_totals_are_not_called_so() -> None:
+    wrong = [*SALES, *SUBTOTALS, {"shop": None, "region": None, "n": 19}]
+    another = [*SALES, {"shop": "c", "region": "x", "n": 7}]
+    again = [*SALES, {"shop": "a", "region": "x", "n": 7}]
+    for rows in (wrong, another, again):
+        assert "totals" not in {found.code for found in diagnose(SALES, rows).findings}
+
+
+def test_wrong_values_by_chance_are_no_window() -> None:
+    draw = random.Random(5)
+    for _ in range(40):
+        expected = [draw.randrange(1, 4) for _ in SHOPS]
+        actual = [draw.randrange(1, 4) for _ in SHOPS]
+        codes = {found.code for found in diagnose(table(expected), table(actual)).findings}
+        assert not codes & {"running", "of_group", "group_shares", "ranked"}, (expected, actual)
