@@ -474,9 +474,8 @@ class ConfigReader:
             cols = []
             reading.problem(reading.name, self.line_of(named), named, str(error))
         maker = CaseMaker(reading, cols, self.suite.settings, asked)
-        if self.suite.settings.get(
-            "extensions"
-        ):  # tests that they add run also where no test of the file does
+        if self.suite.settings.get("extensions"):
+            # Tests that they add run also where no test of the file does.
             self.suite.settings[COLUMNS] = maker.templates()
         return maker, chunks, default
 
