@@ -141,6 +141,8 @@ BLOCK = '```json\n[{"a": 1}]\n```\n'
         ('{"data": [{"a": 2}]} was last year.\n' + BLOCK, [{"a": 1}], None),
         (BLOCK + 'No:\n{"data": [{"a": 2}]}\nor rather\n{"data": [{"a": 3}]}', [{"a": 3}], None),
         (BLOCK + 'I count {"data": [{"a": 1}]} as right.', [{"a": 1}], None),
+        (BLOCK + 'Once more:\n[{"a": 1}]', [{"a": 1}], None),
+        (BLOCK + 'Calls: [{"a": 1}, 2] and [] and [{"n": 1}', [{"a": 1}], None),
         (BLOCK + 'with {"rows": 1} in [a] for {region} [1], as {"data": [...]}', [{"a": 1}], None),
     ],
 )
@@ -161,7 +163,13 @@ def test_what_an_agent_says_below_its_rows_counts(
         BLOCK + "No:\n```json\n[{'a': 2}, ...]\n```",
         BLOCK + 'No:\n```\n{"data": [{"a": 2}, // and 20 more\n]}\n```',
         BLOCK + 'No:\n{"data": [{"a": 2}, ...]}',
+        BLOCK + 'No:\n[{"a": 2}]',
+        BLOCK + 'No: [{"a": 2}]',
+        BLOCK + 'No:\n[{"a": 2}, {"a',
         'Perhaps [{"a": 1}]? No: {"data": null}',
+        'Perhaps [{"a": 1}]? No:\n[{"a": 2}, {"a',
+        'Perhaps [{"a": 1}]? No:\n```json\n[{"a": 2}, {"a',
+        '{"data": [{"a": 1}]}\nNo:\n{"data": [',
         '<think>[{"a": 1}]</think>{"error": "I made that up"}',
     ],
 )

@@ -159,6 +159,8 @@ def _meaning(value: Any) -> tuple[Any, Any]:
 
 def _corrects(value: Any) -> bool:
     """Whether a value below a block is an answer as it is asked for, not a chart's data or an error that was none."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(row, dict) for row in value)
     if not isinstance(value, dict):
         return False
     if value.get("error"):
@@ -169,7 +171,8 @@ def _corrects(value: Any) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     """What of a reply may be its answer: a fenced block, an object below one, or something among words. `meant`: it is
-    JSON, though it may be cut off; `in_sentence`: words stand before it in its line, and do not lead up to it."""
+    JSON, though it may be cut off; `in_sentence`: words stand before it in its line, and do not lead up to it, or it is
+    a list alone, as which an example is shown, too."""
 
     text: str
     where: Literal["block", "below", "words"]
@@ -192,29 +195,32 @@ def _candidates(text: str) -> Iterator[_Candidate]:
 
 
 _READING = json.JSONDecoder()
-_OBJECT = re.compile(r'\{\s*"')
+_OBJECT = re.compile(r'(?P<listed>(?<!":)(?<!": )\[\s*)?\{\s*"')
 _MEANT_AS_JSON = re.compile(r"""\s*(?:\[\s*)?\{\s*["'}]""")
 _MOST_BROKEN = 5
 """Objects that cannot be read, of those below a block: each may be looked at to the end of the reply."""
 
 
 def _objects(text: str, begin: int, end: int) -> Iterator[_Candidate]:
-    """The objects among the words of a part of a reply."""
+    """The objects among the words of a part of a reply, and lists of them that no sentence holds."""
     left = _MOST_BROKEN
     part = text[begin:end]
     at = 0
     while left and (found := _OBJECT.search(part, at)) is not None:
         start = found.start()
         sentence = _in_sentence(text, begin + start)
+        listed = found["listed"] is not None and not sentence
+        if found["listed"] is not None and sentence:
+            start = found.end("listed")
         try:
             _, at = _READING.raw_decode(part, start)
         except (ValueError, RecursionError):
             left -= 1
             at = found.end()
-            meant = _OF_AN_OBJECT.match(part, at - 1) is not None and not sentence
+            meant = (listed or _OF_AN_OBJECT.match(part, at - 1) is not None) and not sentence
             yield _Candidate(part[start:], "below", meant)
         else:
-            yield _Candidate(part[start:at], "below", in_sentence=sentence)
+            yield _Candidate(part[start:at], "below", in_sentence=sentence or listed)
 
 
 _LOOKED_AT = 200
@@ -241,14 +247,22 @@ def _rows_in(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
 
 _OF_AN_OBJECT = re.compile(r"""["'](?:data|error)["']\s*:""")
 
+_BEGUN = re.compile(r"""\[\s*\{\s*["'}]|\{\s*["'](?:data|error)["']\s*:""")
+"""Rows, or an object of them, that begin."""
+
 
 def _outermost(text: str) -> list[str]:
     """What could be the list or the object that stands among words, the one that begins first before the other. A list
-    beside `"data":` is none: it is of an object that cannot be read, which may say more, or there is one, too."""
+    beside `"data":` is none: it is of an object that cannot be read, which may say more, or there is one, too. Nor is
+    what stands above another that is cut off."""
     ends = [(text.find(begins), text.rfind(ends)) for begins, ends in ("{}", "[]")]
     if _OF_AN_OBJECT.search(text, 0, max(ends[1][0], 0)) or _OF_AN_OBJECT.search(text, max(ends[1][1], 0)):
         del ends[1]
-    return [text[start : end + 1] for start, end in sorted(ends) if 0 <= start < end]
+    return [
+        text[start : end + 1]
+        for start, end in sorted(ends)
+        if 0 <= start < end and _BEGUN.search(text, end) is None
+    ]
 
 
 async def last_reply(events: AsyncIterator[Any], take: Callable[[Any], None]) -> Reply:
