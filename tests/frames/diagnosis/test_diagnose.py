@@ -371,7 +371,7 @@ def test_what_is_known_of_the_query_is_known_to_every_finding() -> None:
     assert str(diagnosis_of(difference).findings[0]).endswith("rows that differ")
 
 
-OWN_TESTS = {"opposite", "shares", "of_group", "group_shares", "ranked", "totals",
+OWN_TESTS = {"opposite", "shares", "of_group", "group_shares", "ranked", "totals", "pivoted",
     "zone_named", "time_text", "lost_digits", "significant", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
     "rounded_down", "not_rounded", "not_cut",
 }  # fmt: skip
@@ -407,6 +407,7 @@ PHRASES = {
     "of_group": "the sum of all with the same shop",
     "group_shares": "shares of all, not shares of all with the same region",
     "ranked": "ranked without gaps after ties (DENSE_RANK), not with them (RANK)",
+    "pivoted": "the answer has north and south as columns, expected as rows (the values of region)",
     "totals": "all 6 extra rows are sums of others, in n: a ROLLUP, or a row for the total?",
     "rounded": "rounded to 1 decimal",
     "not_rounded": "not rounded to 2 decimals",
@@ -481,6 +482,7 @@ ODD: dict[str, dict[str, Any]] = {
     "group_shares": {"by": "region", "wanted": True},
     "ranked": {"how": "dense", "by": ""},
     "totals": {"extra": True},
+    "pivoted": {"name": "region", "wide": True},
     "granularity": {"unit": "month"},
     "no_limit": {"rows": 5},
     "one_value": {"value": "60.55", "sum": True},
@@ -496,6 +498,7 @@ COLUMNS = {
     "renamed": ("revenue",),
     "other_end": ("revenue",),
     "totals": ("n",),
+    "pivoted": ("north", "south"),
     "swapped": ("price", "cost"),
 }
 COUNTS = {"fan_out": 13, "no_limit": 94, "totals": 6}
@@ -882,7 +885,11 @@ def test_rows_that_lack_a_column_are_not_said_to_repeat() -> None:
     """A pivot: doctors over states where each doctor and each state is a row."""
     expected = [{"did": n // 3, "state": "abc"[n % 3], "n": 30 + n} for n in range(18)]
     wide = [{"did": n, "a": 1, "b": 2, "c": 3} for n in range(6)]
-    assert counted(expected=expected, actual=wide) == []
+    assert [line.partition(",")[0] for line in counted(expected=expected, actual=wide)] == [
+        'the answer has "a"'
+    ]
+    unnamed = [{"did": row["did"], "one": 1, "two": 2, "three": 3} for row in wide]
+    assert counted(expected=expected, actual=unnamed) == []
     twice = [{"a": n % 4} for n in range(11)]
     assert "DISTINCT is missing" in counted(expected=twice, actual=twice * 2)[0]
 

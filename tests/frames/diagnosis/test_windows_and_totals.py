@@ -100,3 +100,15 @@ def test_wrong_values_by_chance_are_no_window() -> None:
         actual = [draw.randrange(1, 4) for _ in SHOPS]
         codes = {found.code for found in diagnose(table(expected), table(actual)).findings}
         assert not codes & {"running", "of_group", "group_shares", "ranked"}, (expected, actual)
+
+
+def test_values_that_became_columns_are_called_that() -> None:
+    """It was called a column that has another name, with a join that fans out."""
+    tall = [
+        {"shop": s, "region": r, "n": n}
+        for s, r, n in (("a", "North", 5), ("a", "South", 7), ("b", "North", 2))
+    ]
+    wide = [{"shop": "a", "north": 5, "south": 7}, {"shop": "b", "north": 2, "south": None}]
+    words = "the answer has north and south as {}, expected as {} (the values of region)"
+    assert diagnose(tall, wide).lines == [words.format("columns", "rows")]
+    assert diagnose(wide, tall).lines == [words.format("rows", "columns")]

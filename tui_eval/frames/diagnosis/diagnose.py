@@ -35,7 +35,7 @@ from tui_eval.frames.diagnosis.number_changes import (
     number_changes,
     whole_cells,
 )
-from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, renamed
+from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, pivoted, renamed
 from tui_eval.frames.diagnosis.row_sets import moved_key, row_findings
 from tui_eval.frames.diagnosis.text_changes import (
     boolean_changes,
@@ -215,6 +215,11 @@ class _Facts:
 
 def _candidates(facts: _Facts) -> Iterator[_Candidate]:
     difference = facts.difference
+    if difference.missing_columns and (turned := pivoted(difference)) is not None:
+        name, columns, wide = turned
+        finding = Finding("pivoted", columns, facts.total, facts.total, {"name": name, "wide": wide})
+        yield _Candidate(finding, facts.total, 1.3)
+        return
     names, same, every = renamed(difference) if difference.missing_columns else ({}, 0, 0)
     if names:
         finding = Finding("renamed", tuple(names), same, every, {"names": tuple(names.values())})

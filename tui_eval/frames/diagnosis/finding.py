@@ -470,6 +470,10 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
         f"{rows_of(f)}"
     ),
     "renamed": _renamed,
+    "pivoted": lambda f: (
+        f"the answer has {names_of(f.columns)} as {'columns' if f.parameters['wide'] else 'rows'}, "
+        f"expected as {'rows' if f.parameters['wide'] else 'columns'} (the values of {name_of(f.parameters['name'])})"
+    ),
     "neighbour": lambda f: f"{names_of(f.columns)} {_neighbour(f)}",
     "reversed": lambda f: (
         f"{names_of(f.columns)} {_verb(f, 'stands', 'stand')} in reverse order {rows_of(f)}"

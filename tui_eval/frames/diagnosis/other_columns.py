@@ -182,6 +182,20 @@ def renamed(difference: Difference) -> tuple[dict[str, str], int, int]:
     return found, same, every
 
 
+def pivoted(difference: Difference) -> tuple[str, tuple[str, ...], bool] | None:
+    """A column whose values are columns on the other side, with those; whether the answer has the columns."""
+    missing, surplus = difference.missing_columns[:_MOST], list(difference.surplus)[:_MOST]
+    for columns, names, wide in ((difference.lacking, surplus, True), (difference.surplus, missing, False)):
+        for name, column in columns.items():
+            if column.kind != "text" or column.series is None:
+                continue
+            held = {_bare(value) for value in column.series.drop_nulls().unique().head(_SAMPLE).to_list()}
+            found = tuple(other for other in names if other != name and _bare(other) in held - {""})
+            if len(found) >= 2:
+                return name, found, wide
+    return None
+
+
 def _bare(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
