@@ -69,6 +69,14 @@ def test_agreeing_to_the_code_of_one_folder_never_grants_that_of_another(tmp_pat
     [
         ("env: {PYTHONPATH: other}", "run code by PYTHONPATH of agents.house.env: other [5 characters, "),
         ("env: {NODE_OPTIONS: '-r ./x.js'}", "run code by NODE_OPTIONS of agents.house.env: -r ./x.js [9 "),
+        (
+            "env: {'BASH_FUNC_ls%%': '() { ./x; }'}",
+            "run code by BASH_FUNC_ls%% of agents.house.env: () { ./x; } [11 ",
+        ),
+        (
+            "env: {PATH: '${SHOWN_TO_NOBODY}'}",
+            "run code by PATH of agents.house.env: ${SHOWN_TO_NOBODY} [18 ",
+        ),
         ("cwd: other", "run ./agent (the agent house, in other)"),
         ("env: {MODE: fast}", ""),
     ],
@@ -87,6 +95,20 @@ def test_agreeing_to_a_command_is_not_agreeing_to_the_code_that_its_settings_mak
     (tmp_path / "tui_eval.yaml").write_text(entry % f", {added}", "utf-8")
     left = surveyed(tmp_path, frozenset(first))
     assert len(left) == bool(named) and all(what.startswith(named) for what in left)
+
+
+def test_a_command_in_a_folder_outside_is_asked_about_together_with_the_folder(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    for folder in (root, tmp_path / "outside"):
+        folder.mkdir()
+    (root / "promptfooconfig.yaml").write_text("prompts: [a]\ntests: [{vars: {q: a}}]\n", "utf-8")
+    rule = "suites: [{path: '**', agent: house}]\n"
+    entry = "agents: {house: {type: command, command: [./agent], cwd: ../outside}}\n" + rule
+    (root / "tui_eval.yaml").write_text(entry, "utf-8")
+    folder = tmp_path / "outside"
+    first = surveyed(root)
+    assert set(first) == {f"read {folder}", f"run ./agent (the agent house, in {folder})"}
+    assert not surveyed(root, frozenset(first))
 
 
 def test_agreeing_to_a_ruby_file_is_not_agreeing_to_what_its_suite_calls_ruby(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tui_eval.config.config_schema import (
 )
 from tui_eval.guard.paths import inside
 from tui_eval.guard.secrets import SHORTEST, in_command, secret_values
-from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.guard.trust import NeedsTrust, Trust, code_by_variable, runs_code
 
 USUAL_KEYS = {
     "openai": "OPENAI_API_KEY",
@@ -111,6 +111,8 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
             host = f" for {goes_to}" if goes_to else ""
             trust.require(f"read the environment variable {name}{host} ({place})")
 
+    if not trusted and spec.type == "command":
+        _check_variables(spec.options.get("env"), f"{place}.env", trust)
     shown = place if spec.line else f"provider {spec.name}"  # of a suite: no entry of tui_eval.yaml
     address_filler = _Filler(forbid)
     options = dict(spec.options)
@@ -153,6 +155,14 @@ def model_of(spec: AgentSpec, trust: Trust) -> str | None:
         return fill_agent(asked, Trust(trust.granted, agreed=trust.agreed)).model
     except (ConfigError, NeedsTrust):
         return spec.model
+
+
+def _check_variables(env: Any, place: str, trust: Trust) -> None:
+    """Variables by which a command runs other code need trust, as the file has them: `${PATH}` is another text on each
+    machine, and no value is shown that nobody let it read."""
+    for name, value in env.items() if isinstance(env, Mapping) else ():
+        if value is not None and runs_code(str(name)):
+            trust.require(code_by_variable(str(name), place, str(value)))
 
 
 def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:

@@ -307,13 +307,16 @@ class _Wants:
         given = options.get("function") if spec.type == "python" else options.get("command")
         if spec.type == "python" and isinstance(given, str):
             self.add(agent_code(given, spec.name, spec.base, self.root))
-        elif spec.type == "command" and not options.get("cwd"):  # of one elsewhere `_made` says it
+        elif spec.type == "command" and "${" not in (
+            folder := str(options.get("cwd") or "")
+        ):  # else `_made` says it
             words = given
             if isinstance(given, str):
                 with suppress(ValueError):
                     words = shlex.split(given)
             if isinstance(words, list) and all(isinstance(word, str) for word in words):
-                self.add(agent_code(shlex.join(words), spec.name, spec.base, self.root))
+                with suppress(ValueError):  # no path
+                    self.add(agent_code(shlex.join(words), spec.name, str(base / folder), self.root))
         tools = options.get("tools")
         for tool in tools if isinstance(tools, list) else ():
             named = tool.get("function") if isinstance(tool, dict) and tool.get("type") == "python" else None

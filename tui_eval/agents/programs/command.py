@@ -35,7 +35,7 @@ from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta
 from tui_eval.guard.fair_share import Share
 from tui_eval.guard.text import clip
-from tui_eval.guard.trust import agent_code, code_by_variable, runs_code
+from tui_eval.guard.trust import agent_code
 from tui_eval.model import Exchange, Reply
 from tui_eval.scripting import child_limits, suite_variables
 
@@ -222,12 +222,8 @@ class CommandAgent(Agent):
         folder = options.text("cwd")
         self.cwd = str(options.path(folder, "cwd")) if folder else (spec.base or str(services.root))
         if not spec.typed:
-            # A command means another program in another folder, and with some variables it runs others beside it.
+            # A command means another program in another folder; `env` was asked about when it was filled in.
             services.trust.require(agent_code(shlex.join(self.command), spec.name, self.cwd, services.root))
-            for name, value in self.env.items():
-                if runs_code(name):
-                    place = f"agents.{spec.name}.env"
-                    services.trust.require(code_by_variable(name, place, value))
 
     @classmethod
     def reported(cls, spec: AgentSpec) -> Capabilities:
