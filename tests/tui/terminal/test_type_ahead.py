@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 from textual import events
@@ -18,6 +19,7 @@ from tui_eval.tui.loaders import compare_loader
 from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.dialogs import AskScreen
+from tui_eval.tui.screens.prompt import TypedLine
 from tui_eval.tui.screens.run_dialog import RunDialog
 from tui_eval.tui.screens.run_screen import RunScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
@@ -103,6 +105,13 @@ async def test_all_lines_of_a_pasted_text_are_typed_where_there_is_one_line(tmp_
         app.post_message(events.Paste(f"one,{ends}two"))
         await handled(app, pilot)
         assert app.screen.choice.agents == "one, two"
+
+
+def test_a_pasted_text_of_many_blanks_holds_nothing_up():
+    """Each of them was tried as the beginning of a line's end: 20,000 stopped the app for seconds."""
+    begun = time.monotonic()
+    assert TypedLine().pasted("a" + " " * 50_000 + "b \n c") == "a" + " " * 50_000 + "b c"
+    assert time.monotonic() - begun < 5
 
 
 async def test_what_is_typed_during_a_thread_s_answer_waits_for_it(tmp_path, monkeypatch):

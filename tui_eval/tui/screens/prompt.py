@@ -26,7 +26,7 @@ GRAMMAR = (
 )  # fmt: skip
 """What can be typed, the most useful first."""
 MOST_OFFERED = 20
-_LINE_ENDS = re.compile(r"[^\S\r\n]*[\r\n]\s*")
+_LINE_ENDS = re.compile(r"(?<!\s)[^\S\r\n]*[\r\n]\s*")  # from the first blank on: of many each would be tried
 
 
 class Completing(Suggester):
