@@ -107,7 +107,9 @@ def split_metadata(text: str) -> tuple[str, dict[str, Any] | None]:
     return text, None
 
 
-_BARE = r"(?m)^[ \t]*(?P<object>\{\s*[\"'])"
+_BARE = r"(?m)^[ \t>*_`\[-]*(?P<object>\{\s*[\"'])"
+"""An object that begins a line, also quoted, emphasised, of a list or in one."""
+_AFTER_BARE = " \t\r*_`].,;"
 _BARE_KEPT = 20_000
 """Characters at the end of a reply in which an object without a fence is looked for."""
 _BARE_MOST = 100
@@ -150,6 +152,6 @@ def _without_fence(text: str, facts: Collection[str]) -> str:
             if any(re.match(rf"[\"']{fact}[\"']", text[match.end() - 1 :]) for fact in facts):
                 return text[start:].strip()
             continue
-        if not value.keys().isdisjoint(facts) and not text[end:].partition("\n")[0].strip():
+        if not value.keys().isdisjoint(facts) and not text[end:].partition("\n")[0].strip(_AFTER_BARE):
             return text[start:end]
     return ""

@@ -428,6 +428,10 @@ UNREAD = {
     "no fence, over lines": f'Hi\n{{\n  "a": {{\n"b": 1}},\n  {FACT[1:]}\n',
     "no fence, cut off": 'Hi\n{"escalated": tr',
     "no fence, of Python": "Hi\n{'escalated': True}",
+    "no fence, with a mark": f"Hi\n**{FACT}**.",
+    "no fence, quoted": f"Hi\n> `{FACT}`",
+    "no fence, of a list": f"Hi\n- {FACT};",
+    "no fence, a list": f"Hi\n[{FACT}]",
     "another fence": f"Hi\n~~~json\n{FACT}\n~~~",
     "code before it": f"```python\n{{}}\n```\n{FACT}",
 }
