@@ -137,7 +137,9 @@ def for_provider(entry: Any, config: Config, base: Path | str, target: Any = Non
             spec.options["provider_env"] = entry["env"]
     spec.name = masker(config).text(in_addresses(label or provider_id))
     env = entry.get("env") if isinstance(entry, dict) else None
-    if isinstance(env, dict) and (secrets := secret_values(env)):
+    # Of several configurations each has filled in what its own says, which is among what is kept secret of the suite.
+    secrets = [*secret_values(env if isinstance(env, dict) else {}), *config.suite_secrets]
+    if secrets:
         held = (key for key, value in spec.options.items() if holds_secret(value, secrets))
         spec.secret_in = next(held, "")
     return spec

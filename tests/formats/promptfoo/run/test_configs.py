@@ -137,3 +137,20 @@ def test_a_run_says_that_it_writes_no_file_where_the_suite_names_one(
     with pytest.raises(SystemExit, match="0"):
         main(["run", str(root), "-o", str(tmp_path / "r.json")])
     assert "outputPath" not in capsys.readouterr().err
+
+
+async def test_a_secret_that_a_later_configuration_says_otherwise_is_one_still(folder: Path) -> None:
+    """It was filled in where the first one names it, in the clear, and went to any host unasked."""
+    for name, secret in (("x/a.yaml", "tok-first-1234"), ("y/b.yaml", "tok-other-5678")):
+        (folder / name).write_text(
+            f"env: {{SHOP_TOKEN: {secret}}}\nprompts: ['{name} {{{{env.SHOP_TOKEN}}}}']\n"
+            f"providers: [{{id: 'http://shop.invalid/a', label: {name[2]}, "
+            "config: {body: {q: '{{prompt}}'}, headers: {X-Page: '{{env.SHOP_TOKEN}}'}}}]\n"
+            "tests: [{vars: {q: a}}]\n",
+            "utf-8",
+        )
+    _, found = await run(RunRequest(configs=[str(folder / "x/a.yaml"), str(folder / "y/b.yaml")]))
+    assert {row["agent"]: row["message"].partition(" (run")[0] for row in found["results"]} == {
+        label: f"needs trust: send a secret (agents.{label}.config) to shop.invalid" for label in ("a", "b")
+    }
+    assert "tok-" not in json.dumps(found)

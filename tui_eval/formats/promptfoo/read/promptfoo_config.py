@@ -173,7 +173,11 @@ class ConfigReader:
         if not isinstance(env, dict):
             return data
         reading = self.reading
-        own = SuiteEnvironment({**reading.env, **own_env(env, reading, files)}, reading.trust)
+        known = {**reading.env, **own_env(env, reading, files)}
+        reading.keep_secret(
+            secret_values(known)
+        )  # a later one may say another: that alone is in `reading.env`
+        own = SuiteEnvironment(known, reading.trust)
         return {**fill_all({name: value for name, value in data.items() if name != "env"}, own), "env": env}
 
     def _with_env(self, data: dict[str, Any]) -> dict[str, Any]:
