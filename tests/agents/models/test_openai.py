@@ -539,6 +539,26 @@ async def test_who_only_ever_reports_metadata_is_asked_once_for_more(protocol: s
     assert (reply.text, reply.metadata, len(server.requests)) == ("", {"a": 1}, 2)
 
 
+@pytest.mark.parametrize(
+    ("protocol", "choice"),
+    [
+        ("openai", {"type": "function", "function": {"name": "report"}}),
+        ("openai", "required"),
+        ("anthropic", {"type": "tool", "name": "report"}),
+        ("anthropic", {"type": "any"}),
+    ],
+)
+async def test_a_model_that_may_only_report_is_not_asked_for_more(protocol: str, choice: Any) -> None:
+    """It was asked once more, could only report again, and was paid and counted twice in each turn."""
+    with _served(protocol, *[Planned(tool_calls=[("report", {"a": 1})])] * 4) as (server, base):
+        given = {"tool_choice": choice}
+        it = agent(protocol, base_url=base, model="m", metadata="report", parameters=given)
+        events, replies = await talk(it, "x", "y")
+        await it.close()
+    assert [reply.metadata for reply in replies] == [{"a": 1}] * 2
+    assert len(server.requests) == len(of(events, ToolCall)) == 2
+
+
 REPORT = {"type": "function", "function": {"name": "report", "parameters": {}}}
 CANNED = {"type": "canned", "name": "report", "result": "ok"}
 

@@ -24,7 +24,7 @@ from tui_eval.agents.models.model_call import (
 )
 from tui_eval.agents.models.openai import KNOWN, add_usage
 from tui_eval.agents.models.recorded_messages import anthropic_messages, with_metadata
-from tui_eval.agents.models.tool_loop import Toolbox
+from tui_eval.agents.models.tool_loop import Toolbox, only_calls
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import (
@@ -429,6 +429,7 @@ class AnthropicSession(Session):
         keeps_filtered = agent.promptfoo or self.tested
         answer = AnthropicAnswer(keeps_filtered, self.flat)
         called = noted = False
+        bound = only_calls(agent.parameters.get("tool_choice"))
         for step in range(agent.max_steps):
             answer = AnthropicAnswer(keeps_filtered, self.flat) if step else answer
             body = encode(self._body(request))
@@ -466,7 +467,8 @@ class AnthropicSession(Session):
                     self.messages.append({"role": "assistant", "content": answer.sent_back})
                 calls = answer.calls
                 names = [text_of(block.get("name")) for block in calls]
-                ours, noted = agent.toolbox.goes_on(names, text, noted), agent.toolbox.reports(names)
+                ours = agent.toolbox.goes_on(names, text, noted or bound)
+                noted = agent.toolbox.reports(names)
             if not (keeps_filtered or answer.acted) and (
                 why := finish_reasons.silence(text, answer.stop_reason, called=called)
             ):

@@ -27,7 +27,7 @@ from tui_eval.agents.models.model_call import (
 )
 from tui_eval.agents.models.openai_stream import Completion, usage_of
 from tui_eval.agents.models.recorded_messages import chat_messages, with_metadata
-from tui_eval.agents.models.tool_loop import Toolbox
+from tui_eval.agents.models.tool_loop import Toolbox, only_calls
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
@@ -221,6 +221,7 @@ class OpenAISession(Session):
         counted: list[bool] = []
         completion = self._completion(request)
         called = noted = False
+        bound = only_calls(agent.parameters.get("tool_choice"))
         for step in range(agent.max_steps):
             if step:
                 completion = self._completion(request)
@@ -252,7 +253,8 @@ class OpenAISession(Session):
                 completion.check_said(agent.url, called)
             called = called or bool(completion.calls)
             names = [one.name for one in completion.calls]
-            ours, noted = agent.toolbox.goes_on(names, completion.text, noted), agent.toolbox.reports(names)
+            ours = agent.toolbox.goes_on(names, completion.text, noted or bound)
+            noted = agent.toolbox.reports(names)
             # What a server of before tools calls nobody here answers; in a promptfoo test it is a part of the output.
             old = [] if completion.keeps_filtered else completion.old_calls
             for tool_call in old:

@@ -34,6 +34,12 @@ NOTED = "noted"
 """The same of a call that reports metadata."""
 
 
+def only_calls(choice: Any) -> bool:
+    """Whether a `tool_choice` leaves a model nothing to do but to call: no text comes after a report then."""
+    kind = choice.get("type") if isinstance(choice, dict) else choice
+    return kind in ("required", "any", "function", "tool")
+
+
 class ToolOutcome(msgspec.Struct):
     """What a call came to: a JSON value, or the text of an error."""
 
@@ -177,7 +183,7 @@ class Toolbox:
 
     def goes_on(self, called: Sequence[str], text: str, reported: bool) -> bool:
         """Whether a turn goes on with what these calls gave. It ends where nobody here answers them, and with a report
-        beside a `text`: that is the answer, unless it is still to come (`reported`: it was asked for)."""
+        beside a `text`: that is the answer, unless it is still to come (`reported`: it was asked for, or cannot)."""
         if self.reports(called):
             return not (text.strip() or reported)
         return bool(self.tools) and bool(called)

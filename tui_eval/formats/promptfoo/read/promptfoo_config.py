@@ -174,9 +174,8 @@ class ConfigReader:
             return data
         reading = self.reading
         known = {**reading.env, **own_env(env, reading, files)}
-        reading.keep_secret(
-            secret_values(known)
-        )  # a later one may say another: that alone is in `reading.env`
+        # `reading.env` has what a later one says.
+        reading.keep_secret(secret_values(known))
         own = SuiteEnvironment(known, reading.trust)
         return {**fill_all({name: value for name, value in data.items() if name != "env"}, own), "env": env}
 
