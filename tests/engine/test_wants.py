@@ -140,6 +140,24 @@ def test_that_an_env_file_is_read_says_nothing_of_the_host_that_gets_its_secrets
     assert left == ([f"send a secret (agents.shop.config) to {host}"] if host == "shop.example" else [])
 
 
+@pytest.mark.parametrize(
+    "kind", ["{{env.SHOP_TOKEN | upper}}", "{{env.PAGE}}", "{{ env.OTHER_TOKEN | default('of-the-shop-1') }}"]
+)
+def test_what_a_filter_makes_of_a_secret_is_asked_about_with_its_host_as_the_secret_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "tok-12345678")
+    (tmp_path / "tui_eval.yaml").write_text("", "utf-8")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "env: {PAGE: '{{ env.SHOP_TOKEN | reverse }}'}\nprompts: [a]\n"
+        "providers: [{id: 'http://shop.example/a', label: shop, "
+        f'config: {{body: {{q: "{kind}"}}}}}}]\ntests: [{{vars: {{q: a}}}}]\n',
+        "utf-8",
+    )
+    left = surveyed(tmp_path, frozenset({"read the environment variable SHOP_TOKEN"}))
+    assert left == ([] if "default" in kind else ["send a secret (agents.shop.config) to shop.example"])
+
+
 def test_all_that_a_neuro_san_library_is_given_is_asked_for_at_once(tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tui_eval.formats.promptfoo.read.suite_file import Missing, SuiteReading
+from tui_eval.guard.secrets import secret_values
 from tui_eval.guard.trust import NeedsTrust, code_by_variable, from_root, runs_code
 from tui_eval.model import Case
 from tui_eval.nunjucks import templates
@@ -35,7 +36,7 @@ def own_env(value: Any, reading: SuiteReading, files: Mapping[str, str] | None =
         if given is None:
             continue
         plain = "true" if given is True else "false" if given is False else str(given)
-        own[str(name)] = fill(plain, around)
+        own[str(name)] = fill(plain, around, reading.keep_secret)
     return {**result, **own}
 
 
@@ -102,8 +103,9 @@ def _env_file(name: str, reading: SuiteReading) -> dict[str, str]:
         return {}
 
 
-def fill(text: str, env: Mapping[str, str]) -> str:
-    """A text with its `{{ env.NAME }}` filled in; what is unknown or needs trust stays as it is."""
+def fill(text: str, env: Mapping[str, str], keep: Callable[[Iterable[str]], None]) -> str:
+    """A text with its `{{ env.NAME }}` filled in; what is unknown or needs trust stays as it is. `keep` takes what
+    a filter made of a secret (`| upper`), which is one in other letters."""
     if "{{" not in text or "env" not in text:
         return text
 
@@ -115,7 +117,9 @@ def fill(text: str, env: Mapping[str, str]) -> str:
             if after.startswith("|"):
                 value = env.get(name)
                 known = {} if value is None else {name: value}
-                return templates.render(match.group(), {}, env=known)
+                made = templates.render(match.group(), {}, env=known)
+                keep([] if value is None else secret_values({name: made}))
+                return made
         except (KeyError, NeedsTrust, templates.TemplateError):
             pass
         return match.group()
@@ -123,17 +127,23 @@ def fill(text: str, env: Mapping[str, str]) -> str:
     return FILLED_IN.sub(found, text)
 
 
-def fill_all(value: Any, env: Mapping[str, str], *, depth: int = 0) -> Any:
+def fill_all(
+    value: Any,
+    env: Mapping[str, str],
+    keep: Callable[[Iterable[str]], None],
+    *,
+    depth: int = 0,
+) -> Any:
     """`fill` for every text in lists and mappings. What holds nothing to fill in is not copied."""
     if isinstance(value, str):
-        return fill(value, env)
+        return fill(value, env, keep)
     if depth > 200:
         return value
     if isinstance(value, list):
-        filled = [fill_all(v, env, depth=depth + 1) for v in value]
+        filled = [fill_all(v, env, keep, depth=depth + 1) for v in value]
         return filled if any(a is not b for a, b in zip(filled, value, strict=True)) else value
     if isinstance(value, dict):
-        mapped = {k: fill_all(v, env, depth=depth + 1) for k, v in value.items()}
+        mapped = {k: fill_all(v, env, keep, depth=depth + 1) for k, v in value.items()}
         return mapped if any(mapped[k] is not v for k, v in value.items()) else value
     return value
 

@@ -177,12 +177,14 @@ class ConfigReader:
         # `reading.env` has what a later one says.
         reading.keep_secret(secret_values(known))
         own = SuiteEnvironment(known, reading.trust)
-        return {**fill_all({name: value for name, value in data.items() if name != "env"}, own), "env": env}
+        others = {name: value for name, value in data.items() if name != "env"}
+        return {**fill_all(others, own, reading.keep_secret), "env": env}
 
     def _with_env(self, data: dict[str, Any]) -> dict[str, Any]:
-        return (
-            fill_all(data, SuiteEnvironment(self.reading.env, self.reading.trust)) if self._filled else data
-        )
+        if not self._filled:
+            return data
+        reading = self.reading
+        return fill_all(data, SuiteEnvironment(reading.env, reading.trust), reading.keep_secret)
 
     def _combined(self, data: dict[str, Any]) -> dict[str, Any]:
         """The configuration with the others that were given with `-c` after it."""
