@@ -230,6 +230,9 @@ def _running(
             continue
         for by in [None, *orders]:
             at = None if by is None else by.arg_sort()
+            first = 0 if at is None else int(at[0])
+            if not room.same(plain.slice(first, 1), made.slice(first, 1)).all():
+                continue  # nothing stands before the first row: each figure of it is its value
             p, m = (plain, made) if at is None else (plain.gather(at), made.gather(at))
             for kind, rows in _windows(p, m, room):
                 yield "running", {"added": given, "by": "", "figure": kind, "window": rows}
@@ -282,22 +285,22 @@ _FIGURES = {
 
 def _of_groups(e: pl.Series, a: pl.Series, groups: Mapping[str, pl.Series]) -> _Told:
     room = _Room.of(e, a)
+    # One value everywhere is no group's.
+    ways = [way for way in ((e, a, True), (a, e, False)) if way[1].n_unique() > 1]
     for name, part in groups.items():
-        for plain, made, given in ((e, a, True), (a, e, False)):
+        for plain, made, given in ways:
             frame = {"p": plain, "m": made, "g": part}
-            if made.n_unique() < 2:
-                continue  # one value everywhere is no group's
             if bool(series(frame, (pl.col("m") == pl.col("m").first().over("g"))).all()):
                 for figure, expression in _FIGURES.items():
                     if room.same(series(frame, expression.over("g")), made).all():
                         yield "of_group", {"figure": figure, "by": name, "given": given}
                 continue
             whole = number(plain.sum())
-            of_groups = pl.DataFrame(frame).group_by("g").agg(pl.col("m").sum()).get_column("m")
             for all_of in (1.0, 100.0):  # shares of each group, and of all
-                if abs(whole - all_of) > 0.01 * all_of or bool(
-                    ((of_groups - all_of).abs() > 0.01 * all_of).any()
-                ):
+                if abs(whole - all_of) > 0.01 * all_of:
+                    continue
+                of_groups = pl.DataFrame(frame).group_by("g").agg(pl.col("m").sum()).get_column("m")
+                if bool(((of_groups - all_of).abs() > 0.01 * all_of).any()):
                     continue
                 weighed = series(frame, pl.col("m") * pl.col("p").sum().over("g") / all_of)
                 if room.same(weighed, plain).all():
