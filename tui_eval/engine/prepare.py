@@ -54,6 +54,7 @@ from tui_eval.engine.selection import (
     not_made_before,
 )
 from tui_eval.formats import format_of, reading
+from tui_eval.formats.format import COLUMNS
 from tui_eval.formats.reading import SuiteCache
 from tui_eval.guard.secrets import in_addresses, in_pairs
 from tui_eval.guard.spelling import some_of
@@ -150,10 +151,11 @@ class _Preparation:
         self.loaded = (cache or SuiteCache()).load(paths, config, trust)
         problems = [*config.problems, *(problem for suite in self.loaded for problem in suite.problems)]
         self.cases = self.chosen = candidates(self.loaded, request)
-        if not self.cases:
-            raise NothingToRun(_nothing(paths, problems), problems)
         self.settings = {suite.path: suite.settings for suite in self.loaded}
         self._hooked = {suite.path for suite in self.loaded if _has_hooks(suite)}
+        # Hooks may add tests to columns in which no test of their file runs.
+        if not self.cases and not any(self.settings[path].get(COLUMNS) for path in self._hooked):
+            raise NothingToRun(_nothing(paths, self.loaded, problems), problems)
         if not self._hooked:
             problems += no_longer_there(request, self.cases)
         self._chooses = self.shard is not None or bool(self._hooked) or names_columns(request)
@@ -197,6 +199,9 @@ class _Preparation:
             self.loaded, self._hooked, self.request, self.config.root, hooks
         )
         self.cases = candidates(self.loaded, self._asks)
+        if not (self.cases or of_files):
+            said = _nothing(paths_of(self.request), self.loaded, self.problems)
+            raise NothingToRun(said, self.problems)
         gone = no_longer_there(self.request, [*of_files, *self.cases])
         self.problems += self.environment.masker.value(gone)
         if self._asks.failed_only or (self.request.linked_to and self._asks.cells):
@@ -601,8 +606,10 @@ def _relative(path: str, root: Path) -> str:
         return path
 
 
-def _nothing(paths: Sequence[Path], problems: list[Problem]) -> str:
+def _nothing(paths: Sequence[Path], loaded: Sequence[Suite], problems: list[Problem]) -> str:
     places = ", ".join(str(path) for path in paths)
     if any(problem.level == "error" for problem in problems):
         return f"nothing to run in {places}: no file of it could be read"
+    if any(suite.path for suite in loaded):
+        return f"nothing to run in {places}: no test of its suites is run; `tui-eval check` says why"
     return f"nothing to run in {places}: {reading.looks_for()}; `tui-eval init` writes a first one"

@@ -37,15 +37,20 @@ class SuiteHooks:
         self.failed: dict[str, str] = {}
         self._failed_after: dict[str, int] = {}
 
-    def begin(self, cases: Sequence[Case]) -> tuple[list[Case], dict[str, dict[str, Any]]]:
-        """The cases and the settings as `beforeAll` of their suites leaves them. A suite whose hook fails keeps its
-        cases, and `failed` says why. For threads without an event loop."""
-        for suite, case in {case.suite: case for case in cases}.items():
+    def begin(
+        self, cases: Sequence[Case], bare: Sequence[str] = ()
+    ) -> tuple[list[Case], dict[str, dict[str, Any]]]:
+        """The cases and the settings as `beforeAll` of their suites leaves them, those of `bare` included, whose files
+        make no case: it may add some. A suite whose hook fails keeps its cases, a bare one those of its columns, and
+        `failed` says why. For threads without an event loop."""
+        columns = {suite: self._settings[suite].get(COLUMNS) or [] for suite in bare}
+        first = {suite: found[0] for suite, found in columns.items() if found}
+        for suite, case in ({case.suite: case for case in cases} | first).items():
             if (hooks := self._of(suite, case)) is not None:
                 self._hooks[suite] = hooks
         if not self._hooks:
             return list(cases), {**self._settings}
-        begun, changed = asyncio.run(self._begin(cases))
+        begun, changed = asyncio.run(self._begin(cases, [suite for suite in first if suite in self._hooks]))
         return begun, {**self._settings, **changed}
 
     def narrow(self, filters: RunRequest) -> None:
@@ -68,10 +73,12 @@ class SuiteHooks:
         settings, base = self._settings.get(suite, {}), (self._config.root / suite).parent
         return format_of(case.format).hooks(settings, base, scene)
 
-    async def _begin(self, cases: Sequence[Case]) -> tuple[list[Case], dict[str, dict[str, Any]]]:
+    async def _begin(
+        self, cases: Sequence[Case], bare: Sequence[str]
+    ) -> tuple[list[Case], dict[str, dict[str, Any]]]:
         result: list[Case] = []
         changed: dict[str, dict[str, Any]] = {}
-        own: dict[str, list[Case]] = {}
+        own: dict[str, list[Case]] = {suite: [] for suite in bare}
         for case in cases:
             own.setdefault(case.suite, []).append(case)
         for suite, members in own.items():
@@ -81,6 +88,7 @@ class SuiteHooks:
                     members, changed[suite] = await hooks.before_all(members, self._settings[suite])
                 except (HookError, NeedsTrust) as error:
                     self.failed[suite] = str(error)
+                    members = members or self._settings[suite][COLUMNS]
                 self._cases[suite] = list(members)
             result.extend(members)
         return result, changed
@@ -164,12 +172,13 @@ def suites_with_hooks(
         cases = _by_suite(loaded, left)
     seen = [case for path in cases if path in hooked for case in cases[path]]
     hooks.narrow(filters)
-    made, settings = hooks.begin(seen)
+    made, settings = hooks.begin(seen, [one.path for one in loaded if one.path in hooked and not one.cases])
     after = _by_suite([suite for suite in loaded if suite.path in hooked], made)
     if asks.case_ids is not None and not (request.cells or request.linked_to or request.continue_from):
         # Who asks for all that a suite's file holds asks for the suite, as its name on the command line does.
         ids = set(asks.case_ids)
-        whole = [path for path in after if ids.issuperset(case.case_id for case in cases[path])]
+        own = ((path, [case.case_id for case in cases[path]]) for path in after)
+        whole = [path for path, found in own if found and ids.issuperset(found)]
         asks.case_ids = [*asks.case_ids, *(case.case_id for path in whole for case in after[path])]
     cases |= after
     return [msgspec.structs.replace(one, cases=cases[one.path]) for one in loaded], settings, asks

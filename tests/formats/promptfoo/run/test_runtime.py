@@ -626,6 +626,48 @@ tests:
         await run(root, filter_providers="own")
 
 
+RUN_NOWHERE = """
+providers: [echo, {id: echo, label: E2, prompts: [P]}]
+prompts: [{label: P, raw: 'P {{q}}'}, {label: Q, raw: 'Q {{q}}'}]
+extensions: ['file://h.py:beforeAll']
+tests: [{vars: {q: a}, providers: [E2], prompts: [Q]}]
+"""
+ADDS_TO_ALL = """
+def beforeAll(context, _):
+    suite = context["suite"]
+    asserted = [{"type": "contains", "value": suite["prompts"][0]["label"]}]
+    suite["tests"].append({"vars": {"q": "b"}, "assert": asserted})
+    return context
+"""
+
+
+@pytest.mark.parametrize("beside", [False, True])
+async def test_what_a_hook_adds_to_a_suite_whose_own_tests_run_nowhere_is_run(
+    tmp_path: Path, beside: bool
+) -> None:
+    """Its hooks were not run: their tests, and what fails of them, were missing without a word beside other suites."""
+    root = suite(tmp_path, RUN_NOWHERE, h_py=ADDS_TO_ALL)
+    if beside:
+        suite(root / "other", "providers: [echo]\nprompts: [x]\ntests: [{vars: {q: a}}]\n")
+    attempts, found = await run(root)
+    ran = [(one["agent"], one["prompt"], one["outcome"]) for one in found["results"] if one["prompt"] != "x"]
+    assert ran == [("echo", "P", "passed"), ("echo", "Q", "failed"), ("E2", "P", "passed")]
+    assert len(attempts) == len(ran) + beside
+    wanted = next(one.case_id for one in attempts if one.outcome == "failed")
+    again, _ = await run(root, case_ids=[wanted])
+    assert [one.case_id for one in again] == [wanted]
+
+
+async def test_a_hook_that_fails_where_no_test_of_its_suite_runs_is_an_error(tmp_path: Path) -> None:
+    root = suite(tmp_path, RUN_NOWHERE, h_py="def beforeAll(context, _):\n    raise ValueError('no')\n")
+    suite(root / "other", "providers: [echo]\nprompts: [x]\ntests: [{vars: {q: a}}]\n")
+    attempts, _ = await run(root)
+    assert [one.outcome for one in attempts].count("error") == 3
+    suite(root, RUN_NOWHERE, h_py="def beforeAll(context, _):\n    return context\n")
+    with pytest.raises(NothingToRun, match="no test of its suites is run"):
+        await run(root / "promptfooconfig.yaml")
+
+
 @pytest.mark.real
 async def test_filters_of_columns_hold_for_tests_that_hooks_add(tmp_path: Path) -> None:
     config = """

@@ -282,7 +282,7 @@ class CaseMaker:
         test = PromptfooTest(self.reading.name, 0)
         base = self.base(test, test, 1, 0)
         cols = self.columns
-        return [self.case(base, test, col, {}, self.wanted(test, {}, col), 0) for col in cols]
+        return [self.case(base, test, col, {}, self.wanted(test, {}, col), 1) for col in cols]
 
     def _transformed(self, test: PromptfooTest) -> PromptfooTest:
         """The test with `transformVars` applied; where that fails, as it was, with a problem."""

@@ -11,7 +11,7 @@ import msgspec
 
 from tui_eval.case_names import matrix_name
 from tui_eval.config.project import Config, masker
-from tui_eval.formats.format import HookError, HookScene
+from tui_eval.formats.format import COLUMNS, HookError, HookScene
 from tui_eval.formats.promptfoo.promptfoo_words import (
     kept_beside,
     mapping,
@@ -36,13 +36,14 @@ _UNNAMED = re.compile(r"::(prompt\d+)(?:#\d+)?\Z")
 
 def suite_of(cases: Sequence[Case], settings: Mapping[str, Any]) -> dict[str, Any]:
     """What `beforeAll` and `afterAll` see of a suite: each test once, prompts, providers, settings."""
-    prompts = {case.prompt: case.turns[0].text if case.turns else "" for case in cases}
+    shown = cases or settings.get(COLUMNS) or ()
+    prompts = {case.prompt: case.turns[0].text if case.turns else "" for case in shown}
     providers = {
         case.agent: {
             "id": case.provider.get("id") if isinstance(case.provider, dict) else case.agent,
             "label": case.provider.get("label") if isinstance(case.provider, dict) else None,
         }
-        for case in _columns(cases)
+        for case in _columns(shown)
     }
     default, groups = mapping(settings.get("defaultTest")), _by_test(cases)
     return {
