@@ -141,6 +141,7 @@ BLOCK = '```json\n[{"a": 1}]\n```\n'
         ('{"data": [{"a": 2}]} was last year.\n' + BLOCK, [{"a": 1}], None),
         (BLOCK + 'No:\n{"data": [{"a": 2}]}\nor rather\n{"data": [{"a": 3}]}', [{"a": 3}], None),
         (BLOCK + 'I count {"data": [{"a": 1}]} as right.', [{"a": 1}], None),
+        (BLOCK + 'As a chart:\n[{"x": 1}]\nThe calls:\n[{"tool": "sql", ...}]', [{"a": 1}], None),
         (BLOCK + 'Once more:\n[{"a": 1}]', [{"a": 1}], None),
         (BLOCK + 'Calls: [{"a": 1}, 2] and [] and [{"n": 1}', [{"a": 1}], None),
         (BLOCK + 'with {"rows": 1} in [a] for {region} [1], as {"data": [...]}', [{"a": 1}], None),

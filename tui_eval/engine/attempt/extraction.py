@@ -102,7 +102,7 @@ def read_answer(reply: Reply, columns: list[str]) -> tuple[RowsAnswer, str]:
     """The answer in the reply to an extra turn, and why it could not be read (empty: it could)."""
     if reply.rows is not None and not reply.verified:
         return RowsAnswer(rows=reply.rows, source="extraction", columns=columns), ""
-    value, problem = _answered(reply)
+    value, problem = _answered(reply, columns)
     if isinstance(value, dict) and (said := value.get("error")):
         # The agent says itself that this is no answer, whatever rows stand beside it: nothing to repair.
         return RowsAnswer(error=f"the agent reported an error: {one_line(text_of(said), 200)}"), ""
@@ -116,7 +116,7 @@ def read_answer(reply: Reply, columns: list[str]) -> tuple[RowsAnswer, str]:
     return RowsAnswer(rows=rows, error=error, source="extraction", columns=columns), ""
 
 
-def _answered(reply: Reply) -> tuple[Any, str | None]:
+def _answered(reply: Reply, columns: list[str]) -> tuple[Any, str | None]:
     """The JSON value that a reply is or holds, also inside a fenced block, and what is wrong with it (None:
     nothing). Of several the last one counts, below a block an object as it is asked for: an agent corrects itself.
     Where the last one is cut off, or only quoted perhaps, the one above it is no answer either."""
@@ -125,7 +125,7 @@ def _answered(reply: Reply) -> tuple[Any, str | None]:
     alone: list[Any] = []
     quoted: list[Any] = []
     broken = False
-    for found in _candidates(reply.text):
+    for found in _candidates(reply.text, columns):
         try:
             value = load_json(found.text)
         except KeyTwice as doubled:
@@ -180,11 +180,11 @@ class _Candidate:
     in_sentence: bool = False
 
 
-def _candidates(text: str) -> Iterator[_Candidate]:
+def _candidates(text: str, columns: list[str]) -> Iterator[_Candidate]:
     """What of a reply may be its answer, the likeliest first."""
     blocks, end = list(_BLOCK.finditer(text)), len(text)
     for block in reversed(blocks):
-        yield from reversed(list(_objects(text, block.end(), end)))
+        yield from reversed(list(_objects(text, block.end(), end, columns)))
         inline, inside = block["inline"], block["inside"] or ""
         meant = _MEANT_AS_JSON.match(inside) is not None
         yield _Candidate(inline or inside, "block", meant, bool(inline) and _in_sentence(text, block.start()))
@@ -201,16 +201,19 @@ _MOST_BROKEN = 5
 """Objects that cannot be read, of those below a block: each may be looked at to the end of the reply."""
 
 
-def _objects(text: str, begin: int, end: int) -> Iterator[_Candidate]:
-    """The objects among the words of a part of a reply, and lists of them that no sentence holds."""
+def _objects(text: str, begin: int, end: int, columns: list[str]) -> Iterator[_Candidate]:
+    """The objects among the words of a part of a reply, and lists of them that no sentence holds and that have one of
+    the columns: others are no rows."""
     left = _MOST_BROKEN
     part = text[begin:end]
     at = 0
     while left and (found := _OBJECT.search(part, at)) is not None:
         start = found.start()
         sentence = _in_sentence(text, begin + start)
-        listed = found["listed"] is not None and not sentence
-        if found["listed"] is not None and sentence:
+        listed = (
+            found["listed"] is not None and not sentence and _has_one(part[start : start + _KEYS], columns)
+        )
+        if found["listed"] is not None and not listed:
             start = found.end("listed")
         try:
             _, at = _READING.raw_decode(part, start)
@@ -221,6 +224,15 @@ def _objects(text: str, begin: int, end: int) -> Iterator[_Candidate]:
             yield _Candidate(part[start:], "below", meant)
         else:
             yield _Candidate(part[start:at], "below", in_sentence=sentence or listed)
+
+
+_KEYS = 2_000
+"""Characters of a list in which one of the columns is looked for."""
+
+
+def _has_one(text: str, columns: list[str]) -> bool:
+    text = text.casefold()
+    return not columns or any(f'"{name.casefold()}"' in text for name in columns)
 
 
 _LOOKED_AT = 200
