@@ -66,6 +66,10 @@ class SuiteHooks:
                 left = []
             self._settings[suite] = {**settings, COLUMNS: left}
 
+    def has_columns(self, suites: Collection[str]) -> bool:
+        """Whether there are columns left in one of them, for the tests that hooks add."""
+        return any(self._settings[suite].get(COLUMNS) for suite in suites)
+
     def _of(self, suite: str, case: Case) -> Hooks | None:
         rule = rule_for(self._config, suite)
         compat: Compat = (rule.compat if rule else None) or "documented"
@@ -152,6 +156,9 @@ _FILTERS = (
 )  # fmt: skip
 
 
+_OF_COLUMNS = ("filter_prompts", "filter_providers")
+
+
 def suites_with_hooks(
     loaded: Sequence[Suite],
     hooked: Collection[str],
@@ -168,11 +175,22 @@ def suites_with_hooks(
     may = _may_be_meant(loaded, request, root)
     hooked = {path for path in hooked if may is None or path in may}
     cases: dict[str, Sequence[Case]] = {suite.path: suite.cases for suite in loaded}
-    if (left := choose(every := CasesOfSuites(loaded), filters, dict)) is not every:
+    # Filters of columns alone leave a suite its tests: what its hooks add runs in the columns that are left, though no
+    # test of its file does.
+    of_columns = _asks_for(request, _OF_COLUMNS) == filters
+    hooks.narrow(filters)
+    every = CasesOfSuites(loaded)
+    try:
+        left = choose(every, filters, dict)
+    except SelectionError:
+        if not (of_columns and hooks.has_columns(hooked)):
+            raise
+        left = ()
+    if left is not every:
         cases = _by_suite(loaded, left)
     seen = [case for path in cases if path in hooked for case in cases[path]]
-    hooks.narrow(filters)
-    made, settings = hooks.begin(seen, [one.path for one in loaded if one.path in hooked and not one.cases])
+    without = [one for one in loaded if not (cases[one.path] if of_columns else one.cases)]
+    made, settings = hooks.begin(seen, [one.path for one in without if one.path in hooked])
     after = _by_suite([suite for suite in loaded if suite.path in hooked], made)
     if asks.case_ids is not None and not (request.cells or request.linked_to or request.continue_from):
         # Who asks for all that a suite's file holds asks for the suite, as its name on the command line does.

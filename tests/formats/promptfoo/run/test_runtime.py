@@ -682,6 +682,7 @@ async def test_filters_of_columns_hold_for_tests_that_hooks_add(tmp_path: Path) 
         (None, ["E2", "echo", "E2", "E3"]),
         ("E[23]", ["E2", "E2", "E3"]),
         ("E2", ["E2", "E2"]),
+        ("E3", ["E3"]),
     ):
         attempts, _ = await run(root, filter_providers=wanted)
         assert sorted(one.agent for one in attempts) == sorted(expected)
