@@ -28,6 +28,17 @@ def test_a_prompt_into_which_nothing_is_filled_is_noted_once(cli: Cli, project: 
     assert "prompts: Say {{q is sent as it stands, as by promptfoo" in told.out
 
 
+def test_a_suite_to_which_hooks_may_add_cases_is_something_to_run(cli: Cli, project: Path) -> None:
+    text = "prompts: [a, b]\nproviders: [echo, {id: echo, label: E, prompts: [a]}]\n"
+    text += "tests: [{vars: {q: a}, providers: [E], prompts: [b]}]\n"
+    (project / "promptfooconfig.yaml").write_text(text)
+    assert cli("check", "promptfooconfig.yaml").code == 5
+    (project / "promptfooconfig.yaml").write_text(f"{text}extensions: ['file://h.py:beforeAll']\n")
+    (project / "h.py").write_text("def beforeAll(context, _):\n    return context\n")
+    told = cli("check", "promptfooconfig.yaml")
+    assert told.code == 0, told.out
+
+
 def test_vacuous_lists_what_passes_without_an_answer(cli: Cli, project: Path) -> None:
     (project / "promptfooconfig.yaml").write_text(
         "prompts: ['say {{x}}']\nproviders: [echo]\ntests:\n"
