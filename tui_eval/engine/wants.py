@@ -37,7 +37,7 @@ from tui_eval.engine.places.chosen_place import place_wanted
 from tui_eval.engine.plan import CasesOf, Job, asks_a_database, plan, tool_databases
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of, reading
-from tui_eval.formats.format import Format, RenderError
+from tui_eval.formats.format import COLUMNS, Format, RenderError
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import (
     NeedsTrust,
@@ -175,9 +175,11 @@ def _hooks(form: Format, settings: Mapping[str, Any], base: Path, root: Path) ->
 
 
 def _without_hooks(settings: dict[str, Any], name: str) -> dict[str, Any]:
-    """A suite's settings without its hooks, which judging again does not call; `name` is its format's."""
+    """A suite's settings without its hooks, which judging again does not call, and the columns that are kept for
+    tests which they add; `name` is its format's."""
     calls = format_of(name).hook_files
-    return {key: value for key, value in settings.items() if not any(True for _ in calls({key: value}))}
+    own = ((key, value) for key, value in settings.items() if key != COLUMNS)
+    return {key: value for key, value in own if not any(True for _ in calls({key: value}))}
 
 
 class _Seen:
