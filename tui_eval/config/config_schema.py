@@ -297,7 +297,7 @@ AGENT_OPTIONS: dict[str, dict[str, Check]] = {
         "tool_calls": text,
         "usage": text,
     },
-    "python": {"function": function, "fresh": flag},
+    "python": {"function": function, "fresh": flag, "python": text},
     "command": {"command": command, "env": headers, "cwd": text},
     "echo": {"prefix": text},
     "scripted": {"script": text, "seed": integer(0)},

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import sys
+import venv
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +20,12 @@ from tests.servers import JsonServer, OpenAIServer, Planned
 from tests.servers.base import Seen
 from tests.support.agents import agent, context, kinds, of, services, talk
 from tests.support.waiting import until
-from tui_eval.agents import AgentError, Request, create
+from tui_eval.agents import AgentError, Request, Services, create, for_provider
 from tui_eval.agents.http import http_call
 from tui_eval.agents.programs import command
-from tui_eval.config.project import AgentSpec, ConfigError
+from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta, ToolCall, ToolResult, UsageReport
-from tui_eval.guard.trust import NeedsTrust
+from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, Entry, Reply
 from tui_eval.scripting.python.python_host import printed
 
@@ -222,6 +223,48 @@ async def test_python_errors_edits_and_trust(folder: Path) -> None:
     await create(spec, services(folder, trusted=False)).close()
     with pytest.raises(ConfigError, match="there is no file"):
         agent("python", folder, function="none.py:f")
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """A folder with a virtual environment that has a package which this Python has not, and a file that imports it."""
+    venv.create(tmp_path / "its", symlinks=True)
+    (packages,) = (tmp_path / "its/lib").glob("python*/site-packages")
+    (packages / "only_there.py").write_text("WORD = 'there'\n", "utf-8")
+    text = "import only_there\n\ndef answer(message):\n    return only_there.WORD\n"
+    (tmp_path / "bot.py").write_text(
+        text + "\ndef call_api(prompt, options, context):\n    return {'output': answer(prompt)}\n"
+    )
+    return tmp_path
+
+
+async def test_a_function_runs_with_the_python_of_its_own_environment(environment: Path) -> None:
+    it = agent("python", environment, function="bot.py:answer", python="its/bin/python")
+    assert (await talk(it, "x"))[1][0].text == "there"
+    await it.close()
+    with pytest.raises(ConfigError, match=r"no program its/bin/pyton to run bot\.py:answer"):
+        agent("python", environment, function="bot.py:answer", python="its/bin/pyton")
+    it = agent("python", environment, function="bot.py:answer", python="true")
+    with pytest.raises(AgentError, match=r"the Python \(/.*/true\) process ended"):
+        await it.open(context())
+    await it.close()
+
+
+async def test_a_promptfoo_provider_runs_with_the_python_that_its_suite_or_the_environment_names(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = {"id": "file://bot.py", "config": {"pythonExecutable": "./its/bin/python"}}
+    spec = for_provider(named, Config(environment), environment)
+    it = create(spec, services(environment))
+    assert (await talk(it, "x"))[1][0].text == "there"
+    await it.close()
+    agreed = Trust(agreed=frozenset({"run bot.py:call_api (the agent file://bot.py)"}))
+    with pytest.raises(NeedsTrust, match=r"run \./its/bin/python \(Python for the agent file://bot\.py\)"):
+        create(spec, Services(root=environment, trust=agreed))
+    monkeypatch.setenv("PROMPTFOO_PYTHON", str(environment / "its/bin/python"))
+    it = create(for_provider("file://bot.py", Config(environment), environment), services(environment))
+    assert (await talk(it, "x"))[1][0].text == "there"
+    await it.close()
 
 
 COUNTING = """

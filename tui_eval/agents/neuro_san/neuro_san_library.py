@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import os
-import shutil
 import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.guard import fair_share
+from tui_eval.scripting.python.python_host import python_at
 from tui_eval.scripting.script_host import ScriptError, ScriptHost, into, pass_on, request, result_of
 from tui_eval.scripting.script_process import Listener, ScriptProcess
 
@@ -28,8 +27,7 @@ one process, are lost with it and are not begun again: a tool of one of them may
 def interpreter(configured: str | None, base: Path) -> str | None:
     """The Python that has neuro-san: the configured one, else ours where it is installed, else None."""
     if configured:
-        path = os.path.expanduser(configured)
-        return str(base / path) if "/" in path else shutil.which(path) or path
+        return python_at(configured, base)
     return sys.executable if importlib.util.find_spec("neuro_san") else None
 
 

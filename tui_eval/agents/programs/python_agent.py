@@ -10,9 +10,13 @@ generator yields `tui_eval.events` and text.
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -37,12 +41,20 @@ from tui_eval.agents.promptfoo.provider_response import (
     provider_options,
     read_response,
 )
-from tui_eval.config.project import AgentSpec
+from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, HandOff, Message, TextDelta, ToolCall, UsageReport
 from tui_eval.guard.once import parsed
 from tui_eval.guard.trust import agent_code
+from tui_eval.guard.trust import command as command_name
 from tui_eval.model import Reply, Usage
-from tui_eval.scripting.python.python_host import CallResult, Description, Lease, PythonHost, ScriptError
+from tui_eval.scripting.python.python_host import (
+    CallResult,
+    Description,
+    Lease,
+    PythonHost,
+    ScriptError,
+    python_at,
+)
 
 SessionWay = Literal["", "second", "by name"]
 """How a function gets the session: not at all, after the message, or by keyword alone."""
@@ -132,7 +144,9 @@ class PythonAgent(Agent):
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
         options = Options(
-            spec, services, frozenset({"function", "fresh", "promptfoo", "config", "id", "provider_env"})
+            spec,
+            services,
+            frozenset({"function", "fresh", "python", "promptfoo", "config", "id", "provider_env"}),
         )
         given = options.required("function", "my_agent.py:answer")
         if not spec.typed:
@@ -143,8 +157,24 @@ class PythonAgent(Agent):
         self._alone: tuple[tuple[int, int], bool] | None = None
         self.fresh = options.flag("fresh")
         self.options = provider_options(spec, services.root)
-        self.host = PythonHost(services.root, services.script_memory)
+        self.host = PythonHost(services.root, services.script_memory, self._program(options))
         self.takes_whole_conversation = False if self.promptfoo else None
+
+    def _program(self, options: Options) -> str:
+        """The Python that runs the function: its own, where one is named, as that of a virtual environment."""
+        spec, services = self.spec, self.services
+        own = options.mapping("config").get("pythonExecutable") if self.promptfoo else options.text("python")
+        named = own or (os.environ.get("PROMPTFOO_PYTHON") if self.promptfoo else None)
+        if not named:
+            return sys.executable
+        base = Path(spec.base or services.root)
+        if own and not spec.typed:
+            purpose = f"Python for the agent {spec.name}"
+            services.trust.require(command_name(str(own), purpose, base, services.root))
+        program = python_at(str(named), base)
+        if shutil.which(program) is None:
+            raise ConfigError(f"agent {spec.name}: there is no program {named} to run {self.shown}")
+        return program
 
     @classmethod
     def reported(cls, spec: AgentSpec) -> Capabilities:

@@ -6,6 +6,7 @@ A script finds its folder as current folder and first on `sys.path`.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -34,6 +35,13 @@ __all__ = ["CallResult", "Description", "Lease", "PythonHost", "ScriptError", "S
 _WORKER = str(Path(__file__).with_name("python_worker.py"))
 
 
+def python_at(given: str, base: Path) -> str:
+    """The Python that is named by its path (from `base`), else on the PATH. A link stays one: that of a virtual
+    environment is what makes its packages found."""
+    path = os.path.expanduser(given)
+    return str(base / path) if "/" in path else shutil.which(path) or path
+
+
 class Description(msgspec.Struct, frozen=True):
     """How a function may be called: its named parameters, those of them that have a default, those that are given by
     keyword alone; and of which kind it is."""
@@ -56,6 +64,13 @@ class PythonHost(ScriptHost):
 
     language = "Python"
 
+    def __init__(self, root: Path, memory: float | None = None, program: str = sys.executable) -> None:
+        """`program` is the Python that runs them, 3.9 or newer."""
+        super().__init__(root, memory)
+        self._program = program
+        if program != sys.executable:  # for messages: it may be what does not work
+            self.language = f"Python ({program})"
+
     def _place(self, request: Mapping[str, Any]) -> tuple[Path, Variables]:
         return Path(request["file"]).parent, self._added()
 
@@ -66,7 +81,7 @@ class PythonHost(ScriptHost):
         packages = str(Path(__file__).parents[3])
 
         def command(channel: int) -> list[str]:
-            return [sys.executable, _WORKER, str(channel), str(folder), str(self._root), packages]
+            return [self._program, _WORKER, str(channel), str(folder), str(self._root), packages]
 
         watched = os.path.isdir("/proc/self")  # the child is then the watcher of the one that runs the code
         own = 1 if watched else 0

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import sys
 
-if sys.flags.safe_path:  # PYTHONSAFEPATH: the script's own folder is left out
+if getattr(sys.flags, "safe_path", False):  # PYTHONSAFEPATH: the script's own folder is left out
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # What PYTHONPATH names (an empty entry: this folder) comes before Python's own modules, and here last: a `json.py`
 # beside the code that is asked would be ours.
