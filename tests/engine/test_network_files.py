@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.agents import context
+from tui_eval.agents.neuro_san.neuro_san_worker import network_files
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.agent_files import folder_files
 from tui_eval.engine.cached_session import Answers
@@ -129,3 +130,26 @@ async def test_a_network_that_a_case_names_by_its_file_is_asked_anew_when_it_is_
         timeout=1.0, comparison={}, database=None, judge=None,
     )  # fmt: skip
     assert file in Fingerprints(Config(root=folder), Trust(granted=True)).files_of(job)[0]
+
+
+def test_a_pattern_that_a_network_includes_ends_where_links_lead_in_circles(tmp_path: Path) -> None:
+    """Two links to their own folder were a trillion paths, and a run never began, also without trust."""
+    for name in ("parts/deep/one.conf", "parts/two.conf", "linked/three.conf", "a.conf"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "parts" / "link").symlink_to("../linked")
+    for name in ("x", "y"):
+        (tmp_path / name).symlink_to(".")
+    for pattern, wanted in (
+        ("**/no.conf", []),
+        ("*/" * 30 + "no.conf", []),
+        ("parts/*.conf", ["parts/two.conf"]),
+        ("parts/*/*.conf", ["parts/deep/one.conf", "parts/link/three.conf"]),
+        ("parts/**/*.conf", ["parts/deep/one.conf", "parts/link/three.conf", "parts/two.conf"]),
+        ("?.conf", ["a.conf"]),
+    ):
+        (tmp_path / "net.hocon").write_text(f'include "{pattern}"')
+        found = {
+            path.relative_to(tmp_path).as_posix() for path in network_files("", "", tmp_path, ["net.hocon"])
+        }
+        assert sorted(found - {"net.hocon"}) == wanted, pattern

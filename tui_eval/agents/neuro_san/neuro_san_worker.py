@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
-from glob import iglob
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,8 @@ _PRINTING = Path(__file__).parents[2] / "scripting" / "python"
 """Where what keeps the prints of people's code apart lies, which needs the standard library only."""
 _INFO = ("AGENT_LLM_INFO_FILE", "AGENT_TOOLBOX_INFO_FILE", "MCP_SERVERS_INFO_FILE")
 _LISTED = re.compile(r'"([^"\n]+\.(?:hocon|json))"')
+_STARS = 8
+"""More of them in a pattern are not looked for."""
 _INCLUDED = re.compile(
     r"""(?i)\binclude\b[\s(a-z]{0,60}"([^"\n]+)"|\b(?:llm|toolbox)_info_file"?[ \t]*[:=]\s*"?([^"\n,}\#]+)"""
 )
@@ -91,9 +92,28 @@ def _included(file: Path, root: Path) -> Iterator[Path]:
         for folder in dict.fromkeys((root, file.parent)):
             places = [folder / name, folder / name.replace(":", os.sep)]  # that of a package, too
             if "*" in name or "?" in name:
-                places = [Path(path) for path in islice(iglob(str(folder / name), recursive=True), MOST)]
+                places = list(_matching(folder, name))
             with suppress(OSError, ValueError):
                 yield from (path for path in places if path.is_file())
+
+
+def _matching(folder: Path, name: str) -> Iterator[Path]:
+    """The files that a pattern means, in the first folders that it leads to: two links to their own folder are a
+    trillion of them, and while none of their files matches nothing of `glob` ends."""
+    plain = re.sub(r"(?:\*\*/){2,}", "**/", name)
+    fixed = re.match(r"(?:[^*?/]*/)*", plain)
+    at = fixed.end() if fixed is not None else 0
+    top, rest = folder / plain[:at], plain[at:]
+    if rest.count("*") > _STARS:
+        return
+    wanted = re.escape(rest).replace(r"\*\*/", "(?:.*/)?").replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
+    matches = re.compile(wanted.replace(r"\?", "[^/]")).fullmatch
+    for where, folders, names in islice(os.walk(top, followlinks=True), FOLLOWED):
+        within = os.path.relpath(where, top)
+        if "**" not in rest and (within != ".") * (within.count(os.sep) + 1) >= rest.count("/"):
+            folders.clear()
+        found = (os.path.normpath(os.path.join(within, one)) for one in names)
+        yield from (top / one for one in found if matches(one))
 
 
 def _names_in(file: Path, pattern: re.Pattern[str]) -> list[str]:
