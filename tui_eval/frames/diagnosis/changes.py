@@ -197,6 +197,10 @@ def window_changes(
 _Told = Iterator[tuple[str, dict[str, Any]]]
 
 
+_ROUNDED = 0.102
+"""What rounding adds at the most."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Room:
     """How far two figures may be apart that are one: by the noise of floats, never as far as values that differ are,
@@ -224,15 +228,18 @@ class _Room:
 def _running(
     e: pl.Series, a: pl.Series, orders: Sequence[pl.Series], groups: Mapping[str, pl.Series]
 ) -> _Told:
-    room = _Room.of(e, a)
-    for plain, made, given in ((e, a, True), (a, e, False)):
-        if made.n_unique() < 3:
+    for by in [None, *orders]:
+        at = None if by is None else by.arg_sort()
+        first = 0 if at is None else int(at[0])
+        # Nothing stands before the first row: each figure of it is its value, on both sides.
+        if abs(e[first] - a[first]) > _ROUNDED + _CLOSE * max(abs(e[first]), abs(a[first])):
             continue
-        for by in [None, *orders]:
-            at = None if by is None else by.arg_sort()
-            first = 0 if at is None else int(at[0])
-            if not room.same(plain.slice(first, 1), made.slice(first, 1)).all():
-                continue  # nothing stands before the first row: each figure of it is its value
+        room = _Room.of(e, a)
+        if not room.same(e.slice(first, 1), a.slice(first, 1)).all():
+            continue
+        for plain, made, given in ((e, a, True), (a, e, False)):
+            if made.n_unique() < 3:
+                continue
             p, m = (plain, made) if at is None else (plain.gather(at), made.gather(at))
             for kind, rows in _windows(p, m, room):
                 yield "running", {"added": given, "by": "", "figure": kind, "window": rows}
@@ -284,6 +291,8 @@ _FIGURES = {
 
 
 def _of_groups(e: pl.Series, a: pl.Series, groups: Mapping[str, pl.Series]) -> _Told:
+    if not groups:
+        return
     room = _Room.of(e, a)
     # One value everywhere is no group's.
     ways = [way for way in ((e, a, True), (a, e, False)) if way[1].n_unique() > 1]
