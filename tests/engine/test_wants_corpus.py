@@ -94,6 +94,7 @@ SUITES = {
     "spans": f"tracing: {{enabled: true, otlp: {{http: {{enabled: true, host: 0.0.0.0, port: 0}}}}}}\n{ECHO}tests: [{{{Q}}}]\n",
     # providers
     "provider-py": provided("'file://a.py'"),
+    "provider-py-own": provided("{id: 'file://a.py', config: {pythonExecutable: ./own/python}}"),
     "provider-js": provided("'file://a.js'"),
     "provider-js-named": f"prompts: [p]\nproviders: ['file://a.js', echo]\ntests: [{{{Q}, providers: [said]}}]\n",
     "provider-rb": provided("'file://a.rb'"),
@@ -117,6 +118,7 @@ agents:
   told: {type: openai, base_url: 'URL', model: m, system: 'file://OUTSIDE'}
   code: {type: python, function: 'agent.py:answer'}
   program: {type: command, command: [./agent.sh, 'a b']}
+  wrapped: {type: command, command: [./agent.sh], env: {PYTHONPATH: '${WANTED}:lib'}}
   far: {type: openai, base_url: 'https://far.invalid/v1', model: m, api_key: '${WANTED}'}
   secret: {type: openai, base_url: 'https://far.invalid/v1', model: m, api_key: written-in-the-file}
   networks: {type: neuro-san, python: /nowhere/python, network: n}
@@ -130,7 +132,7 @@ GUIDE = """\
 agent: {agent}
 test_cases: [{{name: n, input: hello, expected: {{should_contain: [x]}}}}]
 """
-AGENTS = ("model", "told", "code", "program", "far", "secret", "networks", "any")
+AGENTS = ("model", "told", "code", "program", "wrapped", "far", "secret", "networks", "any")
 FILES = {
     "a.py": "def check(output, context): return True\ndef change(*a): return a[0]\ndef score(*a): return "
     "{'pass': True, 'score': 1, 'reason': ''}\ndef prompt(context): return 'p'\ndef hook(*a): return None\n"
