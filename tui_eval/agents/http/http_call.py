@@ -331,8 +331,8 @@ class HttpCall:
 
     @property
     def unreported(self) -> bool:
-        """Whether this request was sent and `exchanged` not asked for since."""
-        return not self._reported
+        """Whether this request was answered and `exchanged` not asked for since."""
+        return self.status is not None and not self._reported
 
     async def whole(self) -> bytes:
         """Send the request, read all of the answer and close: for one of which nothing is shown meanwhile.

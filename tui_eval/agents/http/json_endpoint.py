@@ -244,7 +244,7 @@ class HttpSession(RememberingSession):
             events, reply = self._read("".join(parts), request, call.headers.get("content-type", ""))
             parts.clear()  # the reply has what is in it
         except AgentError as error:
-            if call.unreported and call.status is not None:
+            if call.unreported:
                 yield call.exchanged("failed")
             error.answer = error.answer or "".join(parts) or call.heard
             error.spent = error.spent or self._spent("".join(parts), call.headers.get("content-type", ""))

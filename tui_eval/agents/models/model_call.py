@@ -115,7 +115,7 @@ async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:
             for event in events:
                 yield event
     except AgentError as error:
-        if call.unreported and call.status is not None:
+        if call.unreported:
             yield call.exchanged("failed")
         error.answer = error.answer or answer.text or call.heard
         raise

@@ -147,7 +147,7 @@ class OllamaSession(Session):
             error.answer = error.answer or "".join(parts) or call.heard
             raise
         finally:
-            if call.unreported and call.status is not None:
+            if call.unreported:
                 yield call.exchanged()
             await call.close()
         text = "".join(parts)

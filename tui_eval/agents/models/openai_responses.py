@@ -100,7 +100,7 @@ class ResponsesSession(Session):
             error.answer = error.answer or call.heard
             raise
         finally:
-            if call.unreported and call.status is not None:
+            if call.unreported:
                 yield call.exchanged()
             await call.close()
         usage = _usage(answer.get("usage")) if isinstance(answer, dict) else None

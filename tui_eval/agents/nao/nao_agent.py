@@ -372,7 +372,7 @@ class NaoSession(Session):
                     for event in events:
                         yield event
             except AgentError as error:
-                if call.unreported and call.status is not None:
+                if call.unreported:
                     yield call.exchanged("failed")
                 error.answer = error.answer or stream.text or call.heard
                 if request.sql and (refused := _REFUSED.search(str(error))) is not None:

@@ -82,7 +82,7 @@ class OverHttp:
                 for event in reader.take(self._decoded(line, kept)):
                     yield event
         except AgentError as error:
-            if call.unreported and call.status is not None:
+            if call.unreported:
                 yield _told(call.exchanged("failed"), body, kept)
             raise self._explained(error, network) from None
         finally:

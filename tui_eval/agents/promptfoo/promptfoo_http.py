@@ -337,7 +337,7 @@ class PromptfooHttpSession(Session):
                     yield event
                 text = (await call.read()).decode("utf-8", "replace")
             finally:
-                if call.unreported and call.status is not None:
+                if call.unreported:
                     yield call.exchanged()
                 await call.close()
             onward = next_request(wanted, call)
@@ -514,7 +514,7 @@ class WebhookSession(Session):
                 yield event
             text = (await call.read()).decode("utf-8", "replace")
         finally:
-            if call.unreported and call.status is not None:
+            if call.unreported:
                 yield call.exchanged()
             await call.close()
         try:
