@@ -135,6 +135,7 @@ def for_provider(entry: Any, config: Config, base: Path | str, target: Any = Non
         spec.options["id"] = provider_id
         if isinstance(entry, dict) and isinstance(entry.get("env"), dict) and entry["env"]:
             spec.options["provider_env"] = entry["env"]
+    spec.plain = True
     spec.name = masker(config).text(in_addresses(label or provider_id))
     env = entry.get("env") if isinstance(entry, dict) else None
     # Of several configurations each has filled in what its own says, which is among what is kept secret of the suite.
@@ -165,7 +166,7 @@ def for_embeddings(entry: Any, config: Config, base: Path | str) -> AgentSpec:
                 base_url=f"{address}/v1", api_key=""
             )  # it wants no key: OpenAI's is not sent there
         options["embedding_model"] = model
-        return AgentSpec(provider_id, "openai", options, base=str(base))
+        return AgentSpec(provider_id, "openai", options, base=str(base), plain=True)
     if mapped is None and family in ("openai", "ollama") and kind not in ("chat", "responses"):
         raise ConfigError(f"provider {provider_id}: no embedding model; write {family}:embedding:MODEL")
     return for_provider(entry, config, base)
@@ -185,13 +186,12 @@ def for_scores(entry: Any, config: Config, base: Path | str) -> AgentSpec:
     if (family, kind) == ("huggingface", "text-classification") and model:
         keys = {"url": "apiEndpoint", "api_key": "apiKey"}
         options = {ours: settings[theirs] for ours, theirs in keys.items() if settings.get(theirs)}
-        return AgentSpec(name, "huggingface-classifier", options, model=model, base=str(base))
+        return AgentSpec(name, "huggingface-classifier", options, model=model, base=str(base), plain=True)
     if (family, kind) == ("openai", "moderation"):
         known = _of_openai(settings)
         options = {key: known[key] for key in ("base_url", "api_key", "headers") if key in known}
-        return AgentSpec(
-            name, "openai-moderation", options, model=model or "text-moderation-latest", base=str(base)
-        )
+        asked = model or "text-moderation-latest"
+        return AgentSpec(name, "openai-moderation", options, model=asked, base=str(base), plain=True)
     raise ConfigError(
         f"provider {provider_id}: nothing here has it classify; write huggingface:text-classification:MODEL "
         "(config.apiEndpoint: a server of your own) or openai:moderation:MODEL"

@@ -370,7 +370,8 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
     `base`. `variables` names those of the environment that its own code reads. `typed` is True where the
     person typed it on the command line, which is trust enough. `prepared` says for which cases a format has
     added to it what the entry does not say. `secret_in` is the option in which a secret of its suite's own environment
-    (`env`, a `.env`) was filled in, under whatever name.
+    (`env`, a `.env`) was filled in, under whatever name. `plain`: a suite of another tool says what it is, in which
+    `${NAME}` is no variable but stands as it is; only that of its `api_key` is one.
     """
 
     name: str
@@ -392,6 +393,7 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
     line: int = 0
     prepared: str = ""
     secret_in: str = ""
+    plain: bool = False
 
     @property
     def marked_as(self) -> str:

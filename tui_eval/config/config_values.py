@@ -116,7 +116,7 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
     shown = place if spec.line else f"provider {spec.name}"  # of a suite: no entry of tui_eval.yaml
     address_filler = _Filler(forbid)
     options = dict(spec.options)
-    for key in _ADDRESS_KEYS:
+    for key in () if spec.plain else _ADDRESS_KEYS:
         if key in options:
             options[key] = address_filler.value(options[key], f"{shown}.{key}")
     if not options.keys() & set(_ADDRESS_KEYS) and (chosen := chosen_address(spec.type)):
@@ -131,9 +131,9 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
 
     filler = _Filler(allow)
     for key, value in options.items():
-        if key not in _ADDRESS_KEYS:
+        if key == "api_key" if spec.plain else key not in _ADDRESS_KEYS:
             options[key] = filler.value(value, f"{shown}.{key}")
-    model = filler.value(spec.model, f"{shown}.model")
+    model = spec.model if spec.plain else filler.value(spec.model, f"{shown}.model")
     files = filler.value(spec.files, f"{shown}.files")
     if not trusted:
         _check_secrets(spec, address, trust)
@@ -145,7 +145,7 @@ def fill_agent(spec: AgentSpec, trust: Trust) -> AgentSpec:
 
 def model_of(spec: AgentSpec, trust: Trust) -> str | None:
     """See `tui_eval.config.project.model_of`."""
-    if not spec.model or "${" not in spec.model:
+    if not spec.model or spec.plain or "${" not in spec.model:
         return spec.model
     addressed = {key: value for key, value in spec.options.items() if key in _ADDRESS_KEYS}
     asked = msgspec.structs.replace(

@@ -127,3 +127,29 @@ def test_a_provider_is_not_asked_without_what_its_templates_take_from_the_enviro
     with pytest.raises(NeedsTrust, match="read the environment variable OTHER_KEY"):
         create(spec, Services(root=tmp_path, trust=Trust()))
     create(spec, Services(root=tmp_path, trust=Trust(agreed=frozenset([variable("OTHER_KEY")]))))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"transformResponse": "(json) => { const x = json.a; return `got ${x}` }"},
+        {"body": {"q": "{{prompt}} costs ${HOME}"}, "headers": {"x-home": "${HOME}"}},
+    ],
+)
+@pytest.mark.parametrize(
+    "provider_id", ["http://localhost:1/${HOME}", "file://p.js", "python:p.py", "exec:cat ${HOME}"]
+)
+def test_a_suite_s_providers_keep_what_looks_like_a_variable_of_ours(
+    provider_id: str, config: dict[str, Any]
+) -> None:
+    spec = made({"id": provider_id, "config": config}, {"X": "y"})
+    assert fill(spec, Trust(granted=True)).options == spec.options
+    assert spec.options["config"] == config
+
+
+def test_a_model_s_settings_keep_it_too_and_its_named_key_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_KEY", "named")
+    given = {"apiKeyEnvar": "OTHER_KEY", "apiBaseUrl": "http://localhost:1/${HOME}", "user": "${user}"}
+    spec = fill(made({"id": "openai:chat:${HOME}", "config": given}, {"X": "y"}), Trust(granted=True))
+    assert (spec.options["api_key"], spec.options["base_url"]) == ("named", "http://localhost:1/${HOME}")
+    assert (spec.model, spec.options["parameters"]["user"]) == ("${HOME}", "${user}")
