@@ -23,6 +23,7 @@ import click
 from tui_eval import __version__
 from tui_eval.commands import completion
 from tui_eval.commands.options import (
+    FILE_PATH,
     FiniteRange,
     FormatName,
     WholeRange,
@@ -337,7 +338,7 @@ def cancel_command(run: str) -> int:
 @click.argument("run", default="last", shell_complete=completion.runs)
 @click.option(
     "-o", "--output", "outputs", required=True, multiple=True, metavar="FILE", help="repeatable",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE_PATH,
 )  # fmt: skip
 def export_command(run: str, outputs: tuple[Path, ...]) -> int:
     """Write a run to a file; its ending says which kind: json, jsonl, junit.xml, html, csv, parquet, md,

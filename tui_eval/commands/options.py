@@ -114,9 +114,14 @@ def _with(options: Iterable[Decorator], function: Any) -> Any:
     return function
 
 
+# One for all: each that is made looks for the words of the person's language.
+_ANY_PATH = click.Path(readable=False)
+FILE_PATH = click.Path(dir_okay=False, path_type=Path)
+
+
 def suite_paths(function: Any) -> Any:
     """The suites, files and folders."""
-    return click.argument("paths", nargs=-1, type=click.Path(readable=False))(function)
+    return click.argument("paths", nargs=-1, type=_ANY_PATH)(function)
 
 
 def promptfoo_config_option(function: Any) -> Any:
@@ -165,7 +170,7 @@ def display_option(function: Any) -> Any:
 def output_option(function: Any) -> Any:
     """`-o`."""
     return click.option(
-        "-o", "--output", "outputs", multiple=True, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+        "-o", "--output", "outputs", multiple=True, metavar="FILE", type=FILE_PATH,
         help="write results; the ending says which kind (json, jsonl, junit.xml, html, csv, parquet, md, promptfoo.json); repeatable",
     )(function)  # fmt: skip
 

@@ -183,11 +183,11 @@ def _nao_project(start: Path, root: Path) -> tuple[NaoProject | None, list[Probl
 def read_withheld(config: Config, trust: Trust) -> None:
     """Read again what of nao_config.yaml waits for trust, as far as it has been given; the rest of it is wanted of
     `trust`."""
-    from tui_eval.config import nao_config
-
     old = config.nao
     if old is None or not old.withheld:
         return
+    from tui_eval.config import nao_config
+
     wanted = [what for section in old.withheld.values() for what in section]
     for what in wanted:
         with suppress(NeedsTrust):

@@ -41,7 +41,6 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.model_ids import provider_name
 from tui_eval.store.run_folders import Store
-from tui_eval.suites.chat_prompts import chat_messages
 
 if TYPE_CHECKING:
     from tui_eval.engine.cached_session import Answers, JudgeReplies
@@ -496,6 +495,8 @@ class RunContext(Hosts):
         text = f"{system}\n\n{prompt}" if system else prompt
         request = Request(turn=1, text=text, schema=schema)
         if not system:  # a suite's own question, which may be chat messages
+            from tui_eval.suites.chat_prompts import chat_messages  # read when a judge is asked
+
             request.messages = chat_messages(prompt)
         if spec.type == "neuro-san" and not (spec.options.get("network") or spec.options.get("agent")):
             context.network = JUDGE_NETWORK

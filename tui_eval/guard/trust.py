@@ -167,7 +167,7 @@ def agent_code(given: str, agent: str, base: str | None, root: Path) -> str:
     return command(given, f"the agent {agent}", base, root)
 
 
-_RUNS_CODE = re.compile(
+_RUNS_CODE = (
     r"LD_(?:PRELOAD|AUDIT|LIBRARY_PATH)|DYLD_(?:INSERT_LIBRARIES|(?:FALLBACK_)?(?:LIBRARY|FRAMEWORK)_PATH)"
     r"|NODE_(?:OPTIONS|PATH)|PYTHON(?:PATH|HOME|STARTUP|USERBASE|BREAKPOINT|WARNINGS|PLATLIBDIR|PYCACHEPREFIX)"
     r"|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|BUNDLE_GEMFILE|PERL(?:5(?:OPT|LIB|DB)|LIB)|GOFLAGS|CLASSPATH"
@@ -185,7 +185,7 @@ for some."""
 def runs_code(name: str) -> bool:
     """Whether a program to which this variable is given runs what it names (`NODE_OPTIONS`, `PYTHONPATH`): who agreed
     to the program has said nothing of that."""
-    return _RUNS_CODE.fullmatch(name) is not None
+    return re.fullmatch(_RUNS_CODE, name) is not None
 
 
 def code_by_variable(name: str, place: str, value: str) -> str:

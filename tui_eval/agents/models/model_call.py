@@ -10,7 +10,6 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, SessionContext
 from tui_eval.agents.entry_options import place
 from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.http.json_reply import FACTS
 from tui_eval.agents.loose_json import one_line, split_metadata, unread_metadata
 from tui_eval.agents.models import prices
 from tui_eval.agents.models.tool_loop import Toolbox
@@ -138,6 +137,8 @@ def metadata_of(text: str, carries: str | None, told: list[Any]) -> tuple[str, d
     `told` are the arguments of the calls that report it. What cannot be read there is unknown, not left out:
     an assertion that it was left out would pass."""
     if carries == "json":
+        from tui_eval.agents.http.json_reply import FACTS  # read late: few agents have it so
+
         text, found = split_metadata(text)
         if found is None and (unread := unread_metadata(text, FACTS)):
             figures.tell("metadata", unread, "a fenced object at the end of the reply")

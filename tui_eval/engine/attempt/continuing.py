@@ -18,7 +18,6 @@ from tui_eval.engine.request import Recorded
 from tui_eval.engine.selection import SelectionError
 from tui_eval.formats import format_of
 from tui_eval.guard.masker import Masker
-from tui_eval.javascript import values as js
 from tui_eval.model import Attempt, Case, Entry, Reply
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -193,6 +192,8 @@ def _compact(text: str) -> str | None:
     """A JSON object or list as JavaScript writes it; None for any other text."""
     if not text.lstrip().startswith(("{", "[")):
         return None
+    from tui_eval.javascript import values as js  # read when there is one
+
     try:
         return js.json_text(js.parse_json(text))
     except (ValueError, RecursionError):
