@@ -371,7 +371,7 @@ def test_what_is_known_of_the_query_is_known_to_every_finding() -> None:
     assert str(diagnosis_of(difference).findings[0]).endswith("rows that differ")
 
 
-OWN_TESTS = {"opposite", "shares", "of_group", "group_shares", "ranked", "totals", "pivoted",
+OWN_TESTS = {"averages", "opposite", "shares", "of_group", "group_shares", "ranked", "totals", "pivoted",
     "zone_named", "time_text", "lost_digits", "significant", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
     "rounded_down", "not_rounded", "not_cut",
 }  # fmt: skip
@@ -399,6 +399,7 @@ PHRASES = {
     "percent": "percent where a share is expected",
     "time_unit": "hours where days are expected",
     "multiplied": "×2 …: the same rows counted several times",
+    "averages": "sums where averages are expected",
     "offset": "2.5 too low",
     "sign": "with the other sign",
     "opposite": "the opposite",
@@ -478,6 +479,7 @@ ODD: dict[str, dict[str, Any]] = {
     "not_cut": {"unit": "day"},
     "unit": {"unit": "%"},
     "shares": {"wanted": True},
+    "averages": {"given": False},
     "of_group": {"figure": "sum", "by": "shop", "given": True},
     "group_shares": {"by": "region", "wanted": True},
     "ranked": {"how": "dense", "by": ""},
@@ -1593,9 +1595,9 @@ def test_what_adds_up_by_chance_is_no_share_of_the_rest(
     ("shares", "amounts"),
     [
         ([0.25, 0.125, 0.625], [40.5, 20.25, 101.25]),
-        ([33.3, 16.7, 50.0], [41.0, 20.5, 61.5]),
+        ([33.3, 16.7, 50.0], [841.0, 420.5, 1261.5]),
         ([66.7, 33.3], [26, 13]),
-        ([67, 22, 11], [61, 20, 10]),
+        ([67, 22, 11], [610, 200, 100]),
     ],
 )
 def test_amounts_for_shares_are_called_so_and_shares_for_amounts(
@@ -1607,8 +1609,29 @@ def test_amounts_for_shares_are_called_so_and_shares_for_amounts(
 
 
 @pytest.mark.parametrize(
+    ("shares", "others"),
+    [
+        ([33.3, 16.7, 50.0], [41.0, 20.5, 61.5]),
+        ([67, 22, 11], [61, 20, 10]),
+        ([0.333, 0.167, 0.5], [0.498, 0.249, 0.747]),
+    ],
+)
+def test_shares_of_another_whole_are_not_called_amounts(
+    shares: Sequence[float], others: Sequence[float]
+) -> None:
+    """Percent of the paid orders where percent of all are expected: what adds up so may be either."""
+    assert _said(shares, others) == [
+        "pct amounts, or shares of another whole, where shares of all are expected in 3 of 3 rows that differ"
+    ]
+    assert _said(others, shares) == [
+        "pct shares of all where amounts, or shares of another whole, are expected in 3 of 3 rows that differ"
+    ]
+
+
+@pytest.mark.parametrize(
     ("expected", "actual"),
     [
+        ([4, 2, 2], [1, 0, 0]),
         ([0.25, 0.125, 0.625], [25.0, 12.5, 62.5]),
         ([25.0, 12.5, 62.5], [2500.0, 1250.0, 6250.0]),
         ([60, 40], [3, 2]),

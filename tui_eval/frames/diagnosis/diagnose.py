@@ -36,7 +36,7 @@ from tui_eval.frames.diagnosis.number_changes import (
     whole_cells,
 )
 from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, pivoted, renamed
-from tui_eval.frames.diagnosis.row_sets import moved_key, row_findings
+from tui_eval.frames.diagnosis.row_sets import may_be_others, moved_key, row_findings
 from tui_eval.frames.diagnosis.text_changes import (
     boolean_changes,
     elements,
@@ -240,10 +240,14 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
     if (border := _day_border(facts)) is not None:
         yield border
         return
+    changed = list(_of_values(facts)) if facts.wrong_rows else []
+    told = any(one.finding.conclusive and one.rows >= _NEARLY_ALL * facts.wrong_rows for one in changed)
+    others = not told and facts.wrong_rows >= max(_NEARLY_ALL * len(facts.both), 2)
     for finding, weight in row_findings(difference):
-        yield _Candidate(finding, finding.explained, weight)
-    if facts.wrong_rows:
-        yield from _of_values(facts)
+        if not (others and may_be_others(difference, finding)):
+            yield _Candidate(finding, finding.explained, weight)
+    if changed:
+        yield from changed
     elif not facts.missing and not facts.extra and difference.settings.ordered and len(difference.moved()):
         moved = len(difference.moved())
         turned = turned_around(list(difference.pairs.values()))

@@ -144,6 +144,12 @@ def _multiplied(finding: Finding) -> str:
     return f"{many} {rows_of(finding)}{guess}"
 
 
+def _averages(finding: Finding) -> str:
+    p = finding.parameters
+    given, wanted = ("averages", "sums") if p["given"] else ("sums", "averages")
+    return f"{given} where {wanted} are expected (of {p['least']:,} to {p['most']:,} values each)"
+
+
 def _later(amount: int, unit: str) -> str:
     return f"{_counted(abs(amount), unit)} {'later' if amount > 0 else 'earlier'}"
 
@@ -317,6 +323,17 @@ def _of_group(finding: Finding) -> str:
     return words if p["given"] else f"as it is, not {words}"
 
 
+def _shares(finding: Finding) -> str:
+    wanted, other = finding.parameters["wanted"], finding.parameters.get("other", False)
+    if not other:
+        return (
+            f"{'amounts where their shares of all' if wanted else 'shares of all where amounts'} are expected"
+        )
+    if wanted:
+        return "amounts, or shares of another whole, where shares of all are expected"
+    return "shares of all where amounts, or shares of another whole, are expected"
+
+
 def _group_shares(finding: Finding) -> str:
     part = f"shares of all with the same {name_of(finding.parameters['by'])}"
     return f"shares of all, not {part}" if finding.parameters["wanted"] else f"{part}, not shares of all"
@@ -358,6 +375,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     ),
     "time_unit": lambda f: f"{names_of(f.columns)} {_unit(f)}",
     "multiplied": lambda f: f"{names_of(f.columns)} {_multiplied(f)}",
+    "averages": _about(_averages),
     "offset": _about(
         lambda f: (
             f"{figure(abs(f.parameters['offset']))} too {'high' if f.parameters['offset'] > 0 else 'low'}"
@@ -366,13 +384,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "complement": lambda f: (
         f"{names_of(f.columns)} {f.parameters['whole']} minus the expected value {rows_of(f)}: the share of the rest"
     ),
-    "shares": _about(
-        lambda f: (
-            "amounts where their shares of all are expected"
-            if f.parameters["wanted"]
-            else "shares of all where amounts are expected"
-        )
-    ),
+    "shares": _about(_shares),
     "sign": _plain("with the other sign"),
     "opposite": _plain("the opposite"),
     "one_value": _about(

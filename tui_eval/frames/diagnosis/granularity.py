@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
 
 import polars as pl
 
-from tui_eval.frames.diagnosis.changes import near, number, true
+from tui_eval.frames.diagnosis.changes import decimals_of, near, number, true
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.time_changes import moments
 from tui_eval.frames.difference import Difference
@@ -208,18 +209,20 @@ def _summed_alike(
     """How many rows of a side are the sums of the other one's groups; whether some of these have several rows; how
     many rows and groups there are."""
     sums = [pl.col(name).sum().alias(f"s{index}") for index, name in enumerate(measures)]
+    # What is nothing adds nothing: a group of one value and nulls is no sum of several.
+    parts = pl.max_horizontal([(pl.col(name) != 0).sum() for name in measures]).alias("n")
     if names:
-        groups = right.group_by(names).agg(pl.len().alias("n"), *sums)
+        groups = right.group_by(names).agg(parts, *sums)
         both = left.join(groups, on=names, how="full", nulls_equal=True)
     else:
-        groups = right.select(pl.len().alias("n"), *sums)
+        groups = right.select(parts, *sums)
         both = pl.concat([left, groups], how="horizontal")
     near = [
         true((pl.col(name) - pl.col(f"s{index}")).abs() <= 1e-6 + 1e-9 * pl.col(name).abs())
         | (pl.col(name).is_null() & pl.col("n").is_not_null())
         for index, name in enumerate(measures)
     ]
-    several = true((pl.col("n") > 1) & pl.any_horizontal([pl.col(name).abs() > 0 for name in measures]))
+    several = true(pl.col("n") > 1)
     flags = both.select(pl.all_horizontal(near).alias("same"), several.alias("several"))
     proven = bool(flags.select((pl.col("same") & pl.col("several")).any()).item())
     return int(flags.get_column("same").sum()), proven, len(both)
@@ -283,8 +286,19 @@ def totals(difference: Difference, missing: pl.Series, extra: pl.Series) -> Find
     summed = {name for name in summed if bool((made.get_column(name) != 0).any())}
     if not several or not summed:
         return None
+    if not names and (summed != set(measures) or _by_chance(made, measures)):
+        return None
     found = tuple(name for name in measures if name in summed)
     return Finding("totals", found, len(rows), len(rows), {"extra": side == "a"})
+
+
+_NO_CHANCE = 100
+"""How many sums that others may be there must be, where no word or null says that a row is a total (1, 2, 3)."""
+
+
+def _by_chance(made: pl.DataFrame, measures: list[str]) -> bool:
+    units = [made.get_column(name).abs() * 10.0 ** decimals_of(made.get_column(name)) for name in measures]
+    return math.prod(max(number(one), 1.0) for values in units for one in values.head(_WAYS)) < _NO_CHANCE
 
 
 _TOTAL = (

@@ -89,6 +89,7 @@ def number_changes(name: str, e: pl.Series, a: pl.Series) -> Iterator[ValueChang
     yield from _complement(frame, chance)
     yield from _factors(name, frame, both, chance)
     yield from _offset(frame, both, chance)
+    yield from _averages(frame, both, chance)
     yield from _multiples(frame, both, chance)
     zeros = series(frame, true((pl.col("a") == 0) & (pl.col("e") != 0)))
     if int(zeros.sum()) >= 3:
@@ -129,6 +130,11 @@ class _Chance:
         values = pl.concat([e, a])
         self.range = number(values.max()) - number(values.min())
         self.a_range = number(a.max()) - number(a.min())
+
+    @property
+    def averaged(self) -> bool:
+        """Whether one side has so many more decimals that it may be quotients of the other's numbers."""
+        return abs(self.a_digits - self.e_digits) >= _QUOTIENT
 
     def per_row(self, tolerance: float = 0.0, fitted: bool = False) -> float:
         """The decimal logarithm of one row's chance to miss: 2 is one in a hundred.
@@ -179,7 +185,7 @@ def _factors(
                 continue
         elif rows < 3 or chance.distinct < 2 or (rows - 1) * row < 2.5:
             continue
-        yield from _factor(name, factor, mask, frame, nice)
+        yield from _factor(name, factor, mask, frame, nice, repeated=not chance.averaged)
 
 
 def _rounded_powers(both: pl.DataFrame, chance: _Chance) -> list[tuple[float, float]]:
@@ -217,8 +223,9 @@ def _snapped(factor: float, near: float = 1e-8) -> float:
 
 
 def _factor(
-    name: str, factor: float, mask: pl.Series, frame: dict[str, pl.Series], nice: bool
+    name: str, factor: float, mask: pl.Series, frame: dict[str, pl.Series], nice: bool, *, repeated: bool
 ) -> Iterator[ValueChange]:
+    """`repeated`: rows that are counted several times may give such numbers."""
     if factor == -1.0:
         yield ValueChange("sign", mask)
         return
@@ -232,7 +239,7 @@ def _factor(
     words = _unit_words(name, round(size), factor > 1) if whole and nice and _timed(name, round(size)) else ""
     if words:
         yield ValueChange("time_unit", mask, {"factor": factor, "unit": words})
-    elif factor in (2.0, 3.0, 4.0, 5.0, 6.0):
+    elif repeated and factor in (2.0, 3.0, 4.0, 5.0, 6.0):
         yield ValueChange("multiplied", mask, {"least": int(factor), "most": int(factor)}, sure=False)
     else:
         yield ValueChange("factor", mask, {"factor": factor}, sure=nice)
@@ -255,16 +262,29 @@ def _shares(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) ->
             continue
         for whole in (1.0, 100.0):
             noise = _SHARE_NOISE * whole
+            if half > _COARSE * whole:
+                continue
             likely = abs(every - whole) <= min(half * len(both), 0.02 * whole) + noise
             # cents, percent and the like are told by their factor
             if not likely or any(abs(of - whole * one) <= 0.01 * whole * one for one in _NICE | {1.0}):
                 continue
             if number((amounts / of * whole - shares).abs().max()) <= half + noise:
-                yield ValueChange("shares", pl.repeat(True, len(both), eager=True), {"wanted": wanted})
+                other = _of_another_whole(amounts, of, whole, digits)
+                said = {"wanted": wanted, "other": other}
+                yield ValueChange("shares", pl.repeat(True, len(both), eager=True), said)
                 return
 
 
 _SHARE_NOISE = 1e-9
+_COARSE = 0.05
+"""Of a whole: shares that are rounded to more may be those of any amounts."""
+
+
+def _of_another_whole(amounts: pl.Series, of: float, whole: float, digits: int) -> bool:
+    """Whether numbers may be shares themselves, of fewer or more rows (percent of the paid orders, not of all)."""
+    if not whole / 5 <= of <= whole * 5 or number(amounts.max()) > 2 * whole:
+        return False
+    return decimals_of(amounts) > 0 or (digits < 1 and whole > 1)
 
 
 def _complement(frame: dict[str, pl.Series], chance: _Chance) -> Iterator[ValueChange]:
@@ -373,6 +393,36 @@ def _rounded(code: str, digits: int) -> pl.Expr:
     if code == "truncated":
         return true(inside & (a.abs() <= e.abs() + slack))
     return true(inside & ((a <= e + slack) if code == "rounded_down" else (a >= e - slack)))
+
+
+_QUOTIENT = 2
+"""Decimals that an average has beyond its sum's, at least: a join that repeats rows adds or takes hardly one."""
+_MOST_ROWS = 100_000
+
+
+def _averages(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
+    """Sums where averages are expected, or the other way round: a sum is its average times how many there are."""
+    if not chance.averaged:
+        return
+    given = chance.a_digits > chance.e_digits
+    one, of = (pl.col("a"), pl.col("e")) if given else (pl.col("e"), pl.col("a"))
+    times = (of / one).round(0)
+    counted = (one != 0) & times.is_between(1, _MOST_ROWS) & ((of - times * one).abs() <= _CLOSE * of.abs())
+    mask = series(frame, true(counted))
+    found = pl.DataFrame(frame).filter(mask).select(k=times.cast(pl.Int64), v=one.abs())
+    counts = found.get_column("k")
+    if len(found) < _ENOUGH * len(both) or counts.n_unique() < 2:
+        return
+    # by chance a number is a multiple of another once in as many cases as that has units, those apart that any has
+    unit = 10 ** max(chance.a_digits, chance.e_digits)
+    units = [round(value * unit) for value in found.get_column("v").head(_SOME).to_list()]
+    seldom = sum(math.log10(max(one // math.gcd(one, unit), 1)) for one in units)
+    if seldom >= 2.0 + 0.5 * len(units):
+        figures = {"least": int(number(counts.min())), "most": int(number(counts.max())), "given": given}
+        yield ValueChange("averages", mask, figures, sure=False)
+
+
+_SOME = 200
 
 
 def _multiples(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:

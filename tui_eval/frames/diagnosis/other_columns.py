@@ -236,7 +236,8 @@ def displaced(expected: pl.Series, actual: pl.Series, wrong: pl.Series) -> Itera
             continue
         mask = _alike(frame, pl.col("e").shift(-step))
         if _surprising(mask, distinct):
-            yield ValueChange("neighbour", mask, {"step": step}, sure=False)
+            every_one = bool((mask | _beyond(frame, step)).all())
+            yield ValueChange("neighbour", mask, {"step": step}, sure=every_one)
     if not hardly(len(expected) - 1 - every):
         mask = _alike(frame, pl.col("e").reverse())
         if _surprising(mask, distinct):
@@ -244,6 +245,16 @@ def displaced(expected: pl.Series, actual: pl.Series, wrong: pl.Series) -> Itera
     e, a = expected.filter(wrong), actual.filter(wrong)
     if distinct >= 4 and e.null_count() == a.null_count() and _same_values(e.drop_nulls(), a.drop_nulls()):
         yield ValueChange("permuted", pl.repeat(True, count, eager=True), sure=False)
+
+
+def _beyond(frame: dict[str, pl.Series], step: int) -> pl.Series:
+    """The wrong rows that have no such neighbour, and nothing or 0 for it."""
+    at = pl.int_range(len(frame["e"]), eager=True)
+    outside = (at + step < 0) | (at + step >= len(at))
+    nothing = (
+        pl.col("a").is_null() | (pl.col("a") == 0) if frame["a"].dtype.is_numeric() else pl.col("a").is_null()
+    )
+    return (series(frame, true(nothing)) & outside).filter(frame["w"])
 
 
 def _distinct(values: pl.Series) -> int:

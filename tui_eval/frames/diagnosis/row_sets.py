@@ -99,6 +99,22 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
         yield from _outermost_day(difference, missing)
 
 
+def may_be_others(difference: Difference, found: Finding) -> bool:
+    """Whether rows may only seem to be missing or too many, where no row that both sides have is right: the key counts
+    from 0 or 1, and the answer's 1, 2, 3 may be quarters where months are expected."""
+    if found.code not in ("limit", "no_limit", "too_narrow", "too_wide"):
+        return False
+    pairs = [difference.pairs[name] for name in found.columns if name in difference.key]
+    return any(_counts_up(one.expected) and _counts_up(one.actual) for one in pairs)
+
+
+def _counts_up(column: ReadColumn) -> bool:
+    if not column.integral or column.series is None:
+        return False
+    values = column.series.drop_nulls()
+    return number(values.min()) in (0, 1) and number(values.max()) - number(values.min()) < values.n_unique()
+
+
 def _right_ones(difference: Difference) -> int:
     """How many rows are right in all of their columns."""
     return len(difference) - len(difference.different_rows)
@@ -333,19 +349,23 @@ def _filters(
     difference: Difference, missing: pl.Series, extra: pl.Series, every_extra: int
 ) -> Iterator[tuple[Finding, float]]:
     pairs = difference.pairs
+    narrow: Condition | None = None
     if len(missing) and len(missing) < difference.lengths[0]:
         columns = {name: one.expected for name, one in pairs.items()} | difference.lacking
-        found = _separated(columns, difference, 0, missing)
-        groups = _without_rows(difference, missing, found)
+        narrow = _separated(columns, difference, 0, missing)
+        groups = _without_rows(difference, missing, narrow)
         if groups is not None:
             yield groups, 1.0
-        elif found is not None:
-            yield _filter("too_narrow", found), 0.95 if found.exact else 0.8
+            narrow = None
     if len(extra) and len(extra) == every_extra and len(extra) < difference.lengths[1]:
         columns = {name: one.actual for name, one in pairs.items()} | difference.surplus
-        found = _separated(columns, difference, 1, extra)
-        if found is not None:
-            yield _filter("too_wide", found), 0.95 if found.exact else 0.8
+        wide = _separated(columns, difference, 1, extra)
+        if narrow is not None and wide is not None and narrow.where == wide.where:
+            return  # the rows are there on both sides, where they are other ones
+        if wide is not None:
+            yield _filter("too_wide", wide), 0.95 if wide.exact else 0.8
+    if narrow is not None:
+        yield _filter("too_narrow", narrow), 0.95 if narrow.exact else 0.8
 
 
 def _separated(
@@ -382,7 +402,10 @@ def _without_rows(difference: Difference, missing: pl.Series, found: Condition |
         ).to_series()
         if not there.gather(missing).all():
             continue
-        if int(there.sum()) > 1.5 * len(missing):  # it is nothing in many rows that are there
+        besides = int(there.sum()) - len(missing)
+        if 2 * besides > min(
+            len(missing), len(there) - len(missing)
+        ):  # it is nothing in many rows that are there
             continue
         empty = empty or int(there.sum())
         measures.append(name)

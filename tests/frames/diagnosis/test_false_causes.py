@@ -1,0 +1,136 @@
+"""What rows that differ have in common by chance is not called their cause, and the true one is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tui_eval.frames.diagnosis import diagnose
+
+Rows = list[dict[str, Any]]
+
+
+def counted(name: str, first: int, values: list[Any]) -> Rows:
+    return [{name: first + at, "n": value} for at, value in enumerate(values)]
+
+
+OF_MONTHS = counted("m", 1, [31.5, 28.25, 33.0, 30.75, 29.5, 27.0, 35.25, 36.5, 31.0, 26.75, 24.5, 39.0])
+OF_QUARTERS = counted("m", 1, [30.92, 29.08, 34.25, 30.08])
+OF_WEEKDAYS = counted("d", 0, [9.5, 8.25, 7.0, 6.75, 5.5, 4.25, 3.0])
+OF_DAYS = counted("d", 0, [at * 7 % 31 + 50.5 for at in range(31)])
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        (OF_MONTHS, OF_QUARTERS),
+        (OF_QUARTERS, OF_MONTHS),
+        (OF_WEEKDAYS, OF_DAYS),
+        (OF_DAYS, OF_WEEKDAYS),
+    ],
+)
+def test_groups_of_another_kind_that_have_the_same_numbers_are_no_limit_and_no_filter(
+    expected: Rows, actual: Rows
+) -> None:
+    """Month 1 to 4 of twelve and quarter 1 to 4: no row that both have is right."""
+    assert diagnose(expected, actual).lines == []
+
+
+def test_first_rows_that_are_right_or_changed_in_one_way_are_still_a_limit() -> None:
+    assert "the first 4 of 12 expected rows" in diagnose(OF_MONTHS, OF_MONTHS[:4]).lines[0]
+    dear = [{**row, "n": row["n"] * 100} for row in OF_MONTHS[:5]]
+    lines = diagnose(OF_MONTHS, dear).lines
+    assert any("the first 5 of 12" in line for line in lines)
+    assert any(line.startswith("n ×100 in 5 of 5") for line in lines)
+
+
+def test_ids_that_are_no_count_are_a_limit_though_their_values_are_others() -> None:
+    expected = counted("order_id", 70001, [at * 37 % 101 + 0.5 for at in range(12)])
+    actual = counted("order_id", 70001, [9.25, 71.0, 3.5, 44.75])
+    assert "the first 4 of 12" in diagnose(expected, actual).lines[0]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        counted("rank", 1, [16510.5, 9243.57, 1329.12]),
+        [{"oid": 11, "qty": 1}, {"oid": 12, "qty": 2}, {"oid": 13, "qty": 3}, {"oid": 14, "qty": 6}],
+        [{"n": 1}, {"n": 2}, {"n": 3}],
+    ],
+)
+def test_small_numbers_that_add_up_are_no_total(rows: Rows) -> None:
+    """Rank 3 is 1 and 2."""
+    for sides in ((rows, rows[:-1]), (rows[:-1], rows)):
+        assert not any("ROLLUP" in line for line in diagnose(*sides).lines)
+
+
+def test_a_total_without_a_word_for_it_is_one_where_all_its_figures_are_sums() -> None:
+    rows = [{"orders": 113, "revenue": 1672.25}, {"orders": 87, "revenue": 940.5}]
+    total = {"orders": 200, "revenue": 2612.75}
+    assert "a ROLLUP" in diagnose(rows, [*rows, total]).lines[0]
+
+
+def test_a_column_that_is_0_everywhere_says_nothing_of_missing_rows() -> None:
+    rows = [{"shop": shop, "refunds": 0, "n": at * 7 + 3} for at, shop in enumerate("abcdef")]
+    assert not any("groups without" in line for line in diagnose(rows, [rows[1], rows[4]]).lines)
+
+
+def test_rows_without_a_key_that_are_other_ones_are_not_filtered() -> None:
+    """An order stands there twice, so that rows are told apart by content: those with an amount are ×0.9."""
+    expected: Rows = [
+        {"order_id": 1000 + at // 2 * 2, "amount": None if at % 9 == 4 else at * 31 % 97 + 10}
+        for at in range(40)
+    ]
+    actual = [{**row, "amount": None if row["amount"] is None else row["amount"] * 0.9} for row in expected]
+    assert not any("the filter" in line for line in diagnose(expected, actual).lines)
+
+
+def test_a_row_without_a_value_that_is_missing_makes_no_sum_of_others() -> None:
+    expected: Rows = [
+        {"region": "north", "share": None, "seen": "2024-08-28T18:43:00"},
+        {"region": "south", "share": 0.0363, "seen": "2024-08-23T00:59:00"},
+        {"region": "east", "share": 0.7003, "seen": "2024-10-05T20:30:00"},
+        {"region": "west", "share": 0.5203, "seen": "2024-05-26T05:08:00"},
+    ]
+    assert not any("summed by" in line for line in diagnose(expected, expected[1:]).lines)
+
+
+AMOUNTS = {
+    "north": [12.5, 80.25, 31.1],
+    "south": [7.75, 19.4],
+    "east": [44.0, 3.15, 9.9, 61.3, 20.45, 5.6, 71.2],
+}
+SUMS = [{"region": region, "x": round(sum(values), 2)} for region, values in AMOUNTS.items()]
+AVERAGES = [{"region": region, "x": sum(values) / len(values)} for region, values in AMOUNTS.items()]
+
+
+def test_sums_for_averages_are_not_called_rows_counted_several_times() -> None:
+    of = "(of 2 to 7 values each) in 3 of 3 rows that differ"
+    assert diagnose(AVERAGES, SUMS).lines == [f"x sums where averages are expected {of}"]
+    assert diagnose(SUMS, AVERAGES).lines == [f"x averages where sums are expected {of}"]
+
+
+def test_sums_of_as_many_values_each_are_not_called_rows_counted_several_times() -> None:
+    averages = [{"k": at, "x": one / 3} for at, one in enumerate([100.25, 71.5, 93.1, 12.25])]
+    sums = [{"k": row["k"], "x": round(row["x"] * 3, 2)} for row in averages]
+    assert diagnose(averages, sums).lines == ["x ×3 in 4 of 4 rows that differ"]
+
+
+def test_cents_and_rows_that_a_join_repeats_are_no_sums_of_averages() -> None:
+    prices = [{"k": at, "x": one} for at, one in enumerate([12.34, 8.01, 77.77, 5.19])]
+    assert diagnose(prices, [{**row, "x": round(row["x"] * 100)} for row in prices]).lines == [
+        "x ×100 in 4 of 4 rows that differ"
+    ]
+    repeated = [{**row, "x": round(row["x"] * (2 + row["k"]), 2)} for row in prices]
+    assert "as a join does?" in diagnose(prices, repeated).lines[0]
+
+
+@pytest.mark.parametrize(("step", "words"), [(1, "before"), (-1, "after")])
+@pytest.mark.parametrize("nothing", [None, 0])
+def test_values_of_the_row_before_are_found_in_few_rows_too(step: int, words: str, nothing: Any) -> None:
+    values = [8380.11, 17765.81, 3481.03, 3909.12, 6403.71, 8398.18]
+    moved = [nothing, *values[:-1]] if step > 0 else [*values[1:], nothing]
+    assert diagnose(counted("rank", 1, values), counted("rank", 1, moved)).lines == [
+        f"n has the value of the row {words} it in 5 of 6 rows that differ"
+    ]
