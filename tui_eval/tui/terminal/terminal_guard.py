@@ -10,17 +10,24 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import re
 import signal
 import sys
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from rich.segment import Segment
+from textual import constants, events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._time import get_time
+from textual._xterm_parser import XTermParser
 from textual.color import Color
 from textual.drivers import linux_driver
 from textual.filter import LineFilter
+from textual.message import Message
 
 from tui_eval.guard.text import CONTROL_TABLE
 from tui_eval.tui.state.text.lines import letters
@@ -55,6 +62,142 @@ class TerminalGuard(LineFilter):
         ]
 
 
+ESC = "\x1b"
+PASTE, PASTED = "\x1b[200~", "\x1b[201~"
+SEQUENCE = re.compile(r"\x1b\[(?:\[[A-E]|[0-9:;<=>?]*[ -/]*[@-Z\\-~])")
+"""A whole one; `[[A` to `[[E` are function keys of Linux' console."""
+BEGUN = re.compile(r"\x1b\[(?:\[|[0-9:;<=>?]*[ -/]*)")
+TYPED = ("\x1b", "\x1b[", "\x1b[[", "\x1bO")
+"""Beginnings of sequences that a person types, too: `esc` and keys."""
+LATE = 2.0
+"""Seconds within which the rest of any other comes; a person waits for no key as long."""
+
+WORD_KEYS = {"b": "ctrl+left", "f": "ctrl+right", "d": "ctrl+f", "\x7f": "ctrl+w"}
+"""What alt and a key do where one types: a word back and on; to delete the next one and the one before."""
+
+
+class EscapeAnd(events.Key):
+    """A key right behind ESC: a person's `esc` and that key (`apart`), or alt and the key."""
+
+    def __init__(self, character: str, key: events.Key) -> None:
+        capital = len(key.key) == 1 and key.key.isupper()
+        super().__init__(f"alt+shift+{key.key.lower()}" if capital else f"alt+{key.key}", None)
+        self.apart = (events.Key("escape", ESC), key)
+        word = WORD_KEYS.get(character)
+        self.where_one_types = None if word is None else events.Key(word, None)
+
+
+class KeyParser(XTermParser):
+    """What the terminal sends, taken apart into keys and pasted texts where Textual's parser guesses: it gets whole
+    sequences only, and neither a lone ESC nor a pasted text.
+
+    Textual 8.2.8 gives ESC and what follows it a tenth of a second. On a slow line, and in tmux, which waits half a
+    second by itself, `esc` and the next key arrive together: it took them for alt and a key that is bound nowhere, and
+    `esc enter` for enter alone. A sequence of the terminal of which a part came late, and whatever stood behind an ESC
+    in a pasted text, it had pressed as keys.
+    """
+
+    def __init__(self, debug: bool = False) -> None:
+        super().__init__(debug)
+        self._held = ""
+        """The beginning of a sequence that may go on in what is read next."""
+        self._held_until = 0.0
+        self._pasted: list[str] | None = None
+        """The parts of a text that is being pasted."""
+
+    def feed(self, data: str) -> Iterator[Message]:
+        """The keys and pasted texts in what was read; nothing read is the end."""
+        if not data:
+            yield from super().feed(data)
+            return
+        rest, self._held = self._held + data, ""
+        while rest:
+            found, rest = self._first(rest)
+            yield from found
+
+    def tick(self) -> Iterator[Message]:
+        """The keys in what was held back, once its time is over. Textual's own parser waits for nothing."""
+        if not self._held or self._pasted is not None or get_time() < self._held_until:
+            return
+        held, self._held = self._held, ""
+        if held in TYPED:
+            yield events.Key("escape", ESC)
+            yield from self._plain(held[1:])
+
+    def _first(self, data: str) -> tuple[list[Message], str]:
+        """What it begins with, and the rest."""
+        if self._pasted is not None:
+            return self._of_paste(data, self._pasted)
+        escape = data.find(ESC)
+        if escape:
+            end = len(data) if escape < 0 else escape
+            return self._plain(data[:end]), data[end:]
+        if whole := SEQUENCE.match(data):
+            return self._sequence(whole[0]), data[whole.end() :]
+        if begun := BEGUN.match(data):
+            return self._begun(begun[0], data[begun.end() :])
+        if data[:3] in ANSI_SEQUENCES_KEYS and data[1:2] == "O":
+            return list(super().feed(data[:3])), data[3:]
+        if len(data) == 1 or data == ESC + "O":
+            return self._hold(data)
+        if data[1] == ESC:
+            return [events.Key("escape", ESC)], data[1:]
+        keys = self._plain(data[1])
+        if len(keys) == 1 and isinstance(keys[0], events.Key):
+            return [EscapeAnd(data[1], keys[0])], data[2:]
+        return [events.Key("escape", ESC), *keys], data[2:]
+
+    def _begun(self, begun: str, rest: str) -> tuple[list[Message], str]:
+        """A sequence without its end: what comes may have it; what is broken off was typed by nobody."""
+        if not rest:
+            return self._hold(begun)
+        if begun in TYPED:
+            return [events.Key("escape", ESC), *self._plain(begun[1:])], rest
+        return [], rest
+
+    def _sequence(self, sequence: str) -> list[Message]:
+        if sequence == PASTE:
+            self._pasted = []
+            return []
+        found = list(super().feed(sequence))
+        if self._awaiting.timeout is None:
+            return found
+        self._timeout_time = 0.0  # it means nothing to Textual, which would have its letters pressed
+        list(super().tick())
+        if len(sequence) == 3:
+            return [events.Key("escape", ESC), *self._plain(sequence[1:])]
+        return []
+
+    def _of_paste(self, data: str, parts: list[str]) -> tuple[list[Message], str]:
+        """The text up to its end; what may be the beginning of the end is kept for what is read next."""
+        text, end, rest = data.partition(PASTED)
+        if end:
+            self._pasted = None
+            return [events.Paste("".join([*parts, text]).replace("\x00", ""))], rest
+        kept = next((size for size in range(len(PASTED) - 1, 0, -1) if data.endswith(PASTED[:size])), 0)
+        parts.append(data[: len(data) - kept])
+        return self._hold(data[len(data) - kept :])
+
+    def _hold(self, data: str) -> tuple[list[Message], str]:
+        self._held = data
+        self._held_until = get_time() + (constants.ESCAPE_DELAY if data in TYPED else LATE)
+        return [], ""
+
+    def _plain(self, text: str) -> list[Message]:
+        """The keys of a text without ESC. What joins letters (ZWJ, ZWNJ) is part of what one types, but for Textual no
+        letter: fields take it as pasted."""
+        if not text:
+            return []
+        return [
+            events.Paste(one.character)
+            if isinstance(one, events.Key)
+            and one.character
+            and unicodedata.category(one.character[0]) == "Cf"
+            else one
+            for one in super().feed(text)
+        ]
+
+
 def _forgiving(encoding: str) -> Callable[[], Any]:
     """Bytes that are not of this encoding are U+FFFD: a key that does nothing, and a mark in a text."""
     return partial(codecs.getincrementaldecoder(encoding), errors="replace")
@@ -67,6 +210,7 @@ class KeyReader(linux_driver.LinuxDriver):
     def _run_input_thread(self) -> None:
         """Textual's own swallows what ends it; here whoever watches over threads is told (`FrameApp.thread_failed`)."""
         linux_driver.getincrementaldecoder = _forgiving  # type: ignore[assignment]
+        linux_driver.XTermParser = KeyParser  # type: ignore[misc]
         while not self.exit_event.is_set():
             try:
                 self.run_input_thread()

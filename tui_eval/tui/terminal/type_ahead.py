@@ -16,6 +16,9 @@ from typing import Any
 from textual import events
 from textual.app import App
 from textual.message_pump import MessagePump
+from textual.widgets import Input, TextArea
+
+from tui_eval.tui.terminal.terminal_guard import EscapeAnd
 
 QUIET = 3
 """Rounds from the focus up to the app in which nothing changes before a key counts as handled. What a key
@@ -65,7 +68,19 @@ class TypingAhead(App[int], inherit_bindings=False):
         else:
             await self._handle(event)
 
+    def _meant(self, event: EscapeAnd) -> events.Key:
+        """`esc`, and the key next; alt and the key where that is bound or moves by a word in what is typed."""
+        if event.where_one_types is not None and isinstance(self.focused, Input | TextArea):
+            return event.where_one_types
+        if event.key in self.active_bindings:
+            return event
+        first, then = event.apart
+        self._typed.appendleft(then)
+        return first
+
     async def _handle(self, event: events.Event) -> None:
+        if isinstance(event, EscapeAnd):
+            event = self._meant(event)
         self.handling = True
         self.keys_taken += 1
         self.openings = 0
