@@ -50,12 +50,13 @@ from tui_eval.agents.http.json_reply import (
     written_otherwise,
 )
 from tui_eval.agents.loose_json import broken_object, decode, encode, one_line, text_of
+from tui_eval.agents.models import finish_reasons
 from tui_eval.agents.programs.command import turn_body
 from tui_eval.agents.promptfoo.provider_response import prompt_of
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, TextDelta, UsageReport
 from tui_eval.guard.spelling import close_to
-from tui_eval.model import Reply
+from tui_eval.model import Reply, Usage
 
 KNOWN = frozenset({"url", "method", "headers", "body", "reply", "metadata", "tool_calls", "usage"})
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
@@ -283,12 +284,13 @@ class HttpSession(RememberingSession):
         middle): it would be judged as the agent's words."""
         agent, turn = self.agent, request.turn
         name = kind.partition(";")[0].strip().lower()
+        data: list[str] = []
         if _is_stream(kind, text):
             data = answer_body.all_data(f"{text}\n\n".encode())
             events = [one for one in data if one != _END]
             if len(events) > 1:
                 return self._of_events(events, _END in data, turn)
-            if events and _END not in data and _goes_on([_json(events[0])]):
+            if events and finish_reasons.goes_on([_json(events[0])], _END in data):
                 raise _broke_off(agent.url, "")
             text = events[0] if events else text  # one that says all is read as a body
         value: Any = text
@@ -300,8 +302,23 @@ class HttpSession(RememberingSession):
             found, reply = read_reply(value, turn, agent.paths, rows=request.schema is not None)
         except AgentError as error:
             raise AgentError(f"{agent.url}: {error}", answer=error.answer, like=error) from None
-        reply.finish_reason = _ended_by([value])
+        self._check_ended([value], reply, done=_END in data)
         return found, reply
+
+    def _check_ended(self, values: list[Any], reply: Reply, *, done: bool) -> None:
+        """Say why an answer ended, where it is in the form of a known protocol. Raises `AgentError` where by that it
+        has not, or is none."""
+        url, wrong = self.agent.url, None
+        reply.finish_reason = reason = finish_reasons.ended_by(values)
+        # In a promptfoo suite what a filter left is an answer.
+        if why := finish_reasons.failure(reason, filters_too=self.context.test is None):
+            wrong = finish_reasons.error(url, why, reason, reply.text)
+        elif finish_reasons.goes_on(values, done):
+            wrong = _broke_off(url, reply.text)
+        if wrong is not None:
+            if reply.usage is not None or reply.cost is not None:
+                wrong.spent = UsageReport(reply.usage or Usage(), reply.cost)
+            raise wrong
 
     def _check_words(self, text: str, name: str) -> None:
         """Raises `AgentError` where a body of the type `name` that is no JSON is not what the agent said either."""
@@ -354,8 +371,6 @@ class HttpSession(RememberingSession):
         found = [at_path(value, paths.reply) for value in values]
         texts = [text_of(text) for text in found if text is not MISSING and text is not None]
         self._check_end(events, values, found)
-        if not ended and _goes_on(values):
-            raise _broke_off(url, "".join(texts))
         if not texts:
             raise AgentError(
                 f"no event of the stream that {url} answered with has {paths.reply}: {one_line(events[0], 120)}",
@@ -376,7 +391,7 @@ class HttpSession(RememberingSession):
                 calls[key] = {**calls[key], **call} if key in calls else call
         whole["tool_calls"] = list(calls.values())
         told, reply = read_reply(whole, turn, Paths())
-        reply.finish_reason = _ended_by(values)
+        self._check_ended(values, reply, done=ended)
         return told, reply
 
     def _spent(self, text: str, kind: str) -> UsageReport | None:
@@ -417,8 +432,11 @@ class HttpSession(RememberingSession):
                 said = f"an event is {why}: {one_line(data, 120)}"
             elif isinstance(value, dict) and place >= spoke:
                 said = failure(value, found[place] if place == spoke else MISSING, reply)
-                if not said and str(value.get("type")).lower() == "error":
+                kind = str(value.get("type")).lower()
+                if not said and kind == "error":
                     said = explain(data)
+                elif not said and kind == "response.failed" and (why := at_path(value, "response.error")):
+                    said = explain(text_of({"error": why}))
             if said:
                 raise AgentError(
                     f"no answer from {url}: {one_line(said)}",
@@ -471,19 +489,6 @@ class HttpSession(RememberingSession):
         if isinstance(body, str):
             return url, headers, body.encode("utf-8", "replace")
         return url, headers, None if body is None else encode(body)
-
-
-def _ended_by(values: list[Any]) -> str | None:
-    """Why a chat completion ended, of which `reply` takes the text: what is cut off says so."""
-    said = (at_path(value, "choices[0].finish_reason") for value in reversed(values))
-    return next((reason for reason in said if isinstance(reason, str)), None)
-
-
-def _goes_on(values: list[Any]) -> bool:
-    """Whether the pieces of a chat completion all say that there is more to come: `finish_reason: null`."""
-    pieces = [value for value in values if isinstance(at_path(value, "choices[0].delta"), dict)]
-    said = [at_path(value, "choices[0].finish_reason") for value in pieces]
-    return None in said and not any(isinstance(reason, str) for reason in said)
 
 
 def _broke_off(url: str, answer: str) -> AgentError:

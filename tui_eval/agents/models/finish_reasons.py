@@ -1,5 +1,5 @@
 """Why an answer ended, where it says that there is none: the server broke it off, a filter took it away, or
-nothing was said.
+nothing was said; and how answers of known protocols say it.
 
 Chat completions know `stop`, `length`, `tool_calls` and `content_filter`; servers and gateways have more, under
 names of their own. What is not known here is no failure: new reasons are judged as answers.
@@ -7,7 +7,12 @@ names of their own. What is not known here is no failure: new reasons are judged
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.http.json_reply import at_path
+from tui_eval.agents.loose_json import text_of
 
 _BROKEN_OFF = frozenset(
     (
@@ -91,3 +96,100 @@ def _plain(reason: str | None) -> str:
 
 def _shown(reason: str | None) -> str:
     return " ".join((reason or "").split())[:60]
+
+
+# -- Answers in the forms of known protocols, and how they say that they have ended, and why.
+#
+# An endpoint of somebody's own may hand on a provider's answer as it came, and `reply` names the text in it: of a
+# stream that is cut off, or an answer that a filter stopped, what was said would be judged as all of it. Chat
+# completions, Anthropic's messages, OpenAI's responses, Gemini, Ollama and the AI SDK are known. A stream counts as one
+# of theirs where it begins as theirs do: one that hands on the pieces of a text alone says nothing of its end.
+
+
+_ENDS = {
+    "message_start": ("message_stop",),  # Anthropic
+    "response.created": (
+        "response.completed",
+        "response.incomplete",
+        "response.failed",
+    ),  # OpenAI's responses
+}
+"""The types of the events that end a stream, by that of its first."""
+_OF_AI_SDK, _ENDS_OF_AI_SDK = "text-start", ("finish", "abort")
+_OF_GEMINI = ("usageMetadata", "modelVersion", "responseId")
+_PLACES = ("choices[0].finish_reason", "candidates[0].finishReason", "promptFeedback.blockReason")
+_PLACES_OF = {"message": "stop_reason", "message_delta": "delta.stop_reason", "finish": "finishReason"}
+"""Where a reason stands, by the type of the event or the answer."""
+
+
+def ended_by(values: Sequence[Any]) -> str | None:
+    """Why an answer ended, by the last of its events that says so; None: it does not say."""
+    return next((reason for value in reversed(values) if (reason := _reason(value))), None)
+
+
+def goes_on(values: Sequence[Any], done: bool = False) -> bool:
+    """Whether an answer says that there is more of it to come: it is a known stream without its end. `done`: it had a
+    `[DONE]`, which ends those that have it."""
+    if not done and (_pieces_go_on(values) or _begun_and_open(values, _OF_AI_SDK, _ENDS_OF_AI_SDK)):
+        return True
+    if any(_begun_and_open(values, first, ends) for first, ends in _ENDS.items()):
+        return True
+    return _gemini_goes_on(values) or _ollama_goes_on(values)
+
+
+def _reason(value: Any) -> str:
+    """What an event, or a whole answer, says of the end of its text; empty: nothing."""
+    if not isinstance(value, dict):
+        return ""
+    kind = _type_of(value)
+    response = value.get("response") if kind in _ENDS["response.created"] else value
+    if isinstance(response, dict) and (response is not value or response.get("object") == "response"):
+        why = at_path(response, "incomplete_details.reason")
+        return why if isinstance(why, str) else _told(response.get("status"))
+    if kind == "abort":
+        return "aborted"
+    places = [*_PLACES, *([_PLACES_OF[kind]] if kind in _PLACES_OF else [])]
+    if value.get("done") is True:
+        places.append("done_reason")
+    return next(filter(None, (_told(at_path(value, place)) for place in places)), "")
+
+
+def _pieces_go_on(values: Sequence[Any]) -> bool:
+    """Whether the pieces of a chat completion all have `finish_reason: null`: those of the last, where an agent's steps
+    are handed on, too."""
+    pieces = [value for value in values if isinstance(at_path(value, "choices[0].delta"), dict)]
+    said = [
+        at_path(value, "choices[0].finish_reason")
+        for value in pieces
+        if value.get("id") == pieces[-1].get("id")
+    ]
+    return None in said and not any(isinstance(reason, str) for reason in said)
+
+
+def _begun_and_open(values: Sequence[Any], first: str, ends: Sequence[str]) -> bool:
+    kinds = [_type_of(value) for value in values]
+    if first not in kinds:
+        return False
+    begun = len(kinds) - kinds[::-1].index(first)
+    return ended_by(values[begun:]) is None and not any(kind in ends for kind in kinds[begun:])
+
+
+def _gemini_goes_on(values: Sequence[Any]) -> bool:
+    pieces = [value for value in values if isinstance(at_path(value, "candidates[0].content"), dict)]
+    theirs = any(not value.keys().isdisjoint(_OF_GEMINI) for value in pieces)
+    return theirs and ended_by(values) is None
+
+
+def _ollama_goes_on(values: Sequence[Any]) -> bool:
+    last = values[-1] if values else None
+    if not isinstance(last, dict) or last.get("done") is not False or "model" not in last:
+        return False
+    return isinstance(at_path(last, "message.content"), str) or isinstance(last.get("response"), str)
+
+
+def _type_of(value: Any) -> str:
+    return text_of(value.get("type")) if isinstance(value, dict) else ""
+
+
+def _told(reason: Any) -> str:
+    return reason if isinstance(reason, str) else ""

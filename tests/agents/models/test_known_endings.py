@@ -1,0 +1,205 @@
+"""An endpoint that hands on a provider's answer: its end, and why it ended, are heard in that provider's words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
+from tests.servers.base import Planned
+from tests.support.agents import agent, talk
+from tui_eval.agents import AgentError
+from tui_eval.model import Reply
+
+SAID = ("PRO ", "yes")
+
+
+def anthropic(*rest: dict[str, Any]) -> list[Any]:
+    pieces = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+        for text in SAID
+    ]
+    return [{"type": "message_start", "message": {"stop_reason": None}}, *pieces, *rest]
+
+
+def responses(*rest: dict[str, Any]) -> list[Any]:
+    created = {"type": "response.created", "response": {"status": "in_progress"}}
+    return [created, *({"type": "response.output_text.delta", "delta": text} for text in SAID), *rest]
+
+
+def gemini(reason: str | None = None) -> list[Any]:
+    pieces = [
+        {"candidates": [{"content": {"parts": [{"text": text}]}}], "usageMetadata": {"promptTokenCount": 9}}
+        for text in SAID
+    ]
+    return [*pieces, *([{"candidates": [{"finishReason": reason}]}] if reason else [])]
+
+
+def ai_sdk(*rest: Any) -> list[Any]:
+    return [
+        {"type": "start"},
+        {"type": "text-start", "id": "1"},
+        *({"type": "text-delta", "delta": text} for text in SAID),
+        *rest,
+    ]
+
+
+def chat(*rest: Any, **more: Any) -> list[Any]:
+    pieces = [
+        {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}], **more}
+        for text in SAID
+    ]
+    return [*pieces, *rest]
+
+
+def stopped(reason: str) -> dict[str, Any]:
+    return {"type": "message_delta", "delta": {"stop_reason": reason}}
+
+
+def response(status: str, **more: Any) -> dict[str, Any]:
+    return {"type": f"response.{status}", "response": {"status": status, **more}}
+
+
+def finished(reason: str, **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}], **more}
+
+
+TEXT = {
+    "anthropic": "json.delta.text",
+    "responses": "json.delta",
+    "gemini": "json.candidates[0].content.parts[0].text",
+    "ai_sdk": "json.delta",
+    "chat": "json.choices[0].delta.content",
+}
+
+
+async def streamed(kind: str, events: list[Any]) -> Reply:
+    raw = "".join(f"data: {one if isinstance(one, str) else json.dumps(one)}\n\n" for one in events).encode()
+    return await answered(raw, "text/event-stream", TEXT[kind])
+
+
+async def answered(raw: bytes, kind: str, reply: str) -> Reply:
+    with AnyServer() as server:
+        server.plan.append(Planned(raw=raw, headers={"Content-Type": kind}))
+        it = agent("http", url=server.url, reply=reply, retries=0)
+        try:
+            return (await talk(it, "x"))[1][0]
+        finally:
+            await it.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "events"),
+    [
+        ("anthropic", anthropic()),
+        ("anthropic", anthropic("[DONE]")),
+        ("anthropic", [*anthropic(stopped("tool_use"), {"type": "message_stop"}), *anthropic()]),
+        ("responses", responses()),
+        ("gemini", gemini()),
+        ("ai_sdk", ai_sdk()),
+        ("chat", chat()),
+        ("chat", [*chat(finished("tool_calls", id="1"), id="1"), *chat(id="2")]),
+    ],
+)
+async def test_a_providers_stream_that_is_handed_on_and_cut_off_is_no_answer(
+    kind: str, events: list[Any]
+) -> None:
+    with pytest.raises(AgentError, match="ended before it was complete") as caught:
+        await streamed(kind, events)
+    assert "PRO yes" in caught.value.answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "events"),
+    [
+        ("anthropic", anthropic(stopped("end_turn"))),
+        ("anthropic", anthropic({"type": "message_stop"})),
+        ("anthropic", anthropic()[1:]),  # the pieces alone say nothing of an end
+        ("responses", responses(response("completed"))),
+        ("responses", responses()[1:]),
+        ("gemini", gemini("STOP")),
+        ("ai_sdk", ai_sdk({"type": "finish"})),
+        ("ai_sdk", ai_sdk("[DONE]")),
+        ("ai_sdk", [{"type": "start"}, *ai_sdk()[2:]]),  # an endpoint's own events
+        ("chat", chat("[DONE]")),
+        ("chat", chat(finished("stop"))),
+    ],
+)
+async def test_a_providers_stream_that_is_handed_on_to_its_end_is_one(kind: str, events: list[Any]) -> None:
+    assert (await streamed(kind, events)).text == "PRO yes"
+
+
+@pytest.mark.parametrize(
+    ("kind", "events", "said"),
+    [
+        ("anthropic", anthropic(stopped("refusal")), "content filter stopped it"),
+        (
+            "responses",
+            responses(response("incomplete", incomplete_details={"reason": "content_filter"})),
+            "filter",
+        ),
+        ("responses", responses(response("failed", error={"message": "boom"})), "boom"),
+        ("gemini", gemini("SAFETY"), "content filter stopped it"),
+        ("ai_sdk", ai_sdk({"type": "abort"}, "[DONE]"), "broke the answer off"),
+        ("ai_sdk", ai_sdk({"type": "finish", "finishReason": "content-filter"}), "filter"),
+        ("chat", chat(finished("content_filter"), "[DONE]"), "content filter stopped it"),
+        ("chat", chat(finished("error"), "[DONE]"), "broke the answer off"),
+    ],
+)
+async def test_what_a_provider_says_in_place_of_an_answer_is_none_where_it_is_handed_on(
+    kind: str, events: list[Any], said: str
+) -> None:
+    with pytest.raises(AgentError, match=said) as caught:
+        await streamed(kind, events)
+    assert "PRO yes" in caught.value.answer
+
+
+@pytest.mark.parametrize(
+    ("body", "reply", "said"),
+    [
+        ({"choices": [{"message": {"content": "PRO"}, "finish_reason": "content_filter"}]},
+         "choices[0].message.content", "content filter"),
+        ({"type": "message", "content": [{"text": "PRO"}], "stop_reason": "refusal"}, "content[0].text", "filter"),
+        ({"candidates": [{"content": {"parts": [{"text": "PRO"}]}, "finishReason": "SAFETY"}]},
+         TEXT["gemini"], "content filter"),
+        ({"object": "response", "status": "in_progress", "output": [{"content": [{"text": "PRO"}]}]},
+         "output[0].content[0].text", "broke the answer off"),
+        ({"model": "m", "message": {"content": "PRO"}, "done": False}, "message.content", "before it was complete"),
+    ],
+)  # fmt: skip
+async def test_a_whole_answer_that_its_provider_calls_none_is_none_where_it_is_handed_on(
+    body: dict[str, Any], reply: str, said: str
+) -> None:
+    with pytest.raises(AgentError, match=said) as caught:
+        await answered(json.dumps(body).encode(), "application/json", reply)
+    assert caught.value.answer == "PRO"
+
+
+@pytest.mark.parametrize(
+    ("kind", "events"),
+    [
+        ("anthropic", anthropic(stopped("max_tokens"))),
+        ("responses", responses(response("incomplete", incomplete_details={"reason": "max_output_tokens"}))),
+        ("gemini", gemini("MAX_TOKENS")),
+    ],
+)
+async def test_that_an_answer_was_cut_off_at_a_limit_is_known_where_it_is_handed_on(
+    kind: str, events: list[Any]
+) -> None:
+    from tui_eval.agents.models.finish_reasons import cut_off
+
+    assert cut_off((await streamed(kind, events)).finish_reason)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"reply": "PRO", "stop_reason": "timeout", "status": "in_progress", "finishReason": "error"},
+        {"reply": "PRO", "done": False},
+        {"reply": "PRO", "candidates": ["Ann"], "choices": []},
+    ],
+)
+async def test_facts_of_an_endpoints_own_are_no_words_of_a_providers(body: dict[str, Any]) -> None:
+    assert (await answered(json.dumps(body).encode(), "application/json", "reply")).text == "PRO"
