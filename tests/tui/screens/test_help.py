@@ -10,7 +10,19 @@ from textual.widgets import Input
 from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
 from tui_eval.help import page, pages
-from tui_eval.tui.screens.help import HelpScreen, ManualScreen, PaperScreen, manual_paragraphs
+from tui_eval.tui.screens.grid import GridScreen
+from tui_eval.tui.screens.help import (
+    HelpScreen,
+    ManualScreen,
+    PaperScreen,
+    help_paragraphs,
+    manual_paragraphs,
+)
+from tui_eval.tui.screens.query_screen import QueryScreen
+from tui_eval.tui.screens.runs_screen import RunsScreen
+from tui_eval.tui.screens.search_screen import SearchScreen
+from tui_eval.tui.screens.settings_place import SettingsScreen
+from tui_eval.tui.screens.step_screen import StepScreen
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
 TEXT = """\
@@ -106,6 +118,21 @@ async def test_a_word_is_found_in_help_and_n_goes_on(tmp_path: Path) -> None:
         await pilot.press(*"nowhere at all", "escape")
         await until(lambda: app.focused is pane and pane.place == (0, 0), pilot)
         assert pane.top == top and isinstance(app.screen, HelpScreen)
+
+
+def test_help_lists_no_key_that_the_place_gives_another_meaning() -> None:
+    for place in (SearchScreen, StepScreen, RunsScreen, GridScreen, QueryScreen, SettingsScreen):
+        shown = help_paragraphs("here", place.KEY_SECTIONS)
+        upto = shown.index(("title", "Moving")) if ("title", "Moving") in shown else len(shown)
+        keys = [
+            key
+            for kind, text in shown[:upto]
+            if kind == "key"
+            for key in text.partition("\x00")[0].split(" ")
+        ]
+        assert len(keys) == len(set(keys)), place
+    names = [text.partition("\x00")[2] for kind, text in shown if kind == "key"]
+    assert {"case.edit", "run.all"} <= set(names)
 
 
 async def test_words_that_go_on_in_the_next_row_are_found(tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ async def test_search_in_all_runs_and_back_in_one(tmp_path, monkeypatch):
         await sees(app, pilot, "3 places in 3 cases", "a all runs")
         await pilot.press("a")
         await sees(app, pilot, "Search in all runs: hel", "6 places in 2 of 3 runs, 1 cannot be read")
+        await sees(app, pilot, "a this run")
         rows = app.screen.table.rows
         assert [row[0].run_id for row in rows[::6]] == [
             folder.name for folder in sorted(folders, reverse=True)

@@ -121,13 +121,15 @@ class HelpScreen(PaperScreen):
 def help_paragraphs(
     place: str, sections: Sequence[tuple[str, Sequence[Key]]], symbols: Symbols | None = None
 ) -> Paragraphs:
-    """The keys of a place, then those that work everywhere, how to move at last."""
+    """The keys of a place, then those that work everywhere and mean nothing else here, how to move at last."""
     symbols = symbols or Symbols()
     palette = _keys(keys_of("palette")[0], symbols)
     shown: Paragraphs = []
     moving = [section for section in sections if section[0] == "Moving"]
     own = [section for section in sections if section[0] != "Moving"]
-    for heading, keys in [*own, ("Everywhere", keys_in("everywhere")), *moving]:
+    taken = {pressed for _, keys in own for key in keys for pressed in key.pressed.split(",")}
+    others = [key for key in keys_in("everywhere") if taken.isdisjoint(key.pressed.split(","))]
+    for heading, keys in [*own, ("Everywhere", others), *moving]:
         if not keys:
             continue
         if shown:
@@ -159,8 +161,8 @@ def help_paragraphs(
         ("text", ""),
         ("title", "Names for keymap: in your settings.yaml"),
     ]
-    every = [key for _, keys in [*sections, ("", keys_in("everywhere"))] for key in keys]
-    shown.extend(("key", f"{_keys(key, symbols)}\x00{key.id}") for key in every)
+    every = {key.id: key for _, keys in [("", keys_in("everywhere")), *sections] for key in keys}
+    shown.extend(("key", f"{_keys(key, symbols)}\x00{key.id}") for key in every.values())
     return shown
 
 

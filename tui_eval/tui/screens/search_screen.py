@@ -19,7 +19,7 @@ from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import OPEN_KEYS, PANE_KEYS, SEARCH_KEYS, Key, bindings
 from tui_eval.tui.loaders.runs_loader import Everywhere, find, find_everywhere
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, AttemptBelow, LookedAt
-from tui_eval.tui.screens.place import Place, keys_in, keys_of
+from tui_eval.tui.screens.place import Place, keys_in, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
 from tui_eval.tui.state.app_state import CasePointer, where_is
 from tui_eval.tui.state.lists.telling_apart import RowName
@@ -113,7 +113,8 @@ class SearchScreen(Place, inherit_bindings=False):
     def hints(self) -> Sequence[Key]:
         """Few keys."""
         found = keys_of("list.open") if self.table.rows else []
-        return [*found, *SEARCH_KEYS, *keys_of("back", "help", "quit")]
+        keys = [*found, *SEARCH_KEYS, *keys_of("back", "help", "quit")]
+        return labelled(keys, "search.runs", "this run") if self._everywhere else keys
 
     def _begin(self) -> None:
         self._search += 1
