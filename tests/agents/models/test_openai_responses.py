@@ -71,3 +71,16 @@ async def test_a_thought_is_not_judged_and_every_call_counts(
     first, second = (seen.body for seen in server.requests)
     assert first == {"model": "m", "input": "x", "store": False}
     assert second["input"][1] == {"role": "assistant", "content": "PRO\nmore"}
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["in one message", "in two"])
+async def test_what_was_said_beside_a_refusal_is_judged_too(server: AnyServer, apart: bool) -> None:
+    """`should_not_contain` passed over it."""
+    secret, no = {"type": "output_text", "text": "the secret"}, {"type": "refusal", "refusal": "I cannot"}
+    contents = [[secret], [no]] if apart else [[secret, no]]
+    output = [{"type": "message", "role": "assistant", "content": content} for content in contents]
+    server.plan.append(Planned(body={"status": "completed", "output": output}))
+    it = agent("openai-responses", base_url=server.url, model="m")
+    _, (reply,) = await talk(it, "x")
+    await it.close()
+    assert reply.text == "the secret\nI cannot" and reply.guardrails == {"flagged": True}

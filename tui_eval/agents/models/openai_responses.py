@@ -118,7 +118,8 @@ class ResponsesSession(Session):
                     yield Note(self.callbacks.failed)
         events, text = _read(answer["output"], answered, spoken=not self.as_promptfoo)
         refusal = next(filter(None, map(_refusal, answer["output"])), None)
-        text = refusal or text
+        if self.as_promptfoo:
+            text = refusal or text
         kinds = [text_of(item.get("type")) for item in answer["output"] if isinstance(item, dict)]
         acted = any(kind.endswith("_call") for kind in kinds)
         # Thoughts alone are no answer, though promptfoo's text has them in it.
@@ -223,8 +224,10 @@ def _read(items: list[Any], answered: dict[int, str], spoken: bool = False) -> t
             events.append(ReasoningDelta(thought))
         if number in answered:
             parts.append(answered[number])
-        elif kind == "message" or not spoken:
+        elif not spoken:
             parts.append(promptfoo_outputs.of_item(item))
+        elif kind == "message" and item.get("role", "assistant") == "assistant":
+            parts.append(promptfoo_outputs.spoken_in(item))
     text = "\n".join(part for part in parts if part)
     return ([*events, TextDelta(text)] if text else events), text
 

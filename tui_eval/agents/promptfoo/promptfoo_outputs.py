@@ -99,11 +99,19 @@ def refusal_of(item: Mapping[str, Any]) -> str | None:
     return None
 
 
+def spoken_in(item: Mapping[str, Any]) -> str:
+    """All that a message says: its text, and how it refuses, which for promptfoo takes the place of the text."""
+    return "\n".join(filter(None, (_texts(item), refusal_of(item))))
+
+
 def _message(item: Mapping[str, Any]) -> str:
+    return refusal_of(item) or _texts(item)
+
+
+def _texts(item: Mapping[str, Any]) -> str:
     contents = item.get("content")
     parts = contents if isinstance(contents, list) else []
-    said = "".join(text_of(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
-    return refusal_of(item) or said
+    return "".join(text_of(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
 
 
 def _search(item: Mapping[str, Any]) -> str:
