@@ -133,6 +133,14 @@ CHAT: dict[str, tuple[Planned, str, str]] = {
     "no room on the servers": (
         streamed(delta("half"), delta(None, "insufficient_system_resource")), "broke the answer off", "half",
     ),
+    "a call that could not be read, in Gemini's words": (
+        streamed(delta("let me look"), delta(None, "function_call_filter: MALFORMED_FUNCTION_CALL")),
+        "broke the answer off (finish reason function_call_filter: MALFORMED_FUNCTION_CALL)", "let me look",
+    ),
+    "a call that could not be read, in a gateway's": (
+        whole(choice("let me look", "malformed_function_call")), "finish reason malformed_function_call",
+        "let me look",
+    ),
     "filtered": (whole(choice("", "content_filter")), "its content filter stopped it", ""),
     "filtered in the middle": (
         streamed(delta("I can"), delta(None, "content_filter")), "its content filter stopped it", "I can",

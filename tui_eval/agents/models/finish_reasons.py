@@ -22,6 +22,11 @@ _BROKEN_OFF = frozenset(
         "abort", "aborted", "interrupted",  # vLLM, SGLang; nao
         "timeout", "network_error",
         "insufficient_system_resource",  # DeepSeek
+        # A call of a tool that could not be read, or was refused: what had been said before it is no answer. Gemini
+        # (`function_call_filter: MALFORMED_FUNCTION_CALL` of its compatible end), Bedrock
+        "malformed_function_call", "function_call_filter", "unexpected_tool_call", "too_many_tool_calls",
+        "missing_thought_signature", "malformed_response",
+        "malformed_tool_use", "malformed_model_output",
     )
 )  # fmt: skip
 _FILTERED = frozenset(
