@@ -174,6 +174,26 @@ def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:
             trust.require(f"send a secret (agents.{spec.name}.{key}) to {destination(address)}")
 
 
+def check_led_to(spec: AgentSpec, named: str, address: str, trust: Trust) -> None:
+    """Secrets of an entry that goes to `named`, where templates filled in (`http://127.0.0.1:{{port}}/`), or a request
+    with a host of its own, lead to another host: it is asked for as that one. One that is a template throughout was
+    asked for as it stands.
+
+    Raises:
+        NeedsTrust: it is neither the one that is named nor this machine.
+    """
+    if not (spec.typed or trust.granted) and leads_elsewhere(named, address):
+        _check_secrets(spec, address, trust)
+
+
+def leads_elsewhere(named: str, address: str) -> bool:
+    """Whether an address leads to another host than the one that stands in `named`, whose templates it fills in."""
+    if address == named:
+        return False
+    host = host_of(named)
+    return bool(host) and "{" not in host and host_of(address) != host
+
+
 def texts_in(value: Any) -> Iterator[str]:
     """Each text of a nested value; its keys are none."""
     if isinstance(value, str):

@@ -730,6 +730,15 @@ async def test_what_is_asked_leads_to_no_other_address(tmp_path: Path, template:
         await it.close()
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:{{prompt}}", "{{prompt}}@127.0.0.1"])
+async def test_nor_to_another_host(tmp_path: Path, host: str) -> None:
+    """A variable that goes to 127.0.0.1 was agreed to."""
+    it = agent("http", tmp_path, url=f"http://{host}/", method="GET")
+    with pytest.raises(AgentError, match="would be another address: what is asked leads to another host"):
+        await talk(it, "80@192.0.2.2:9/" if host.startswith("127") else "192.0.2.2:9/?")
+    await it.close()
+
+
 @pytest.mark.parametrize(
     "options",
     [

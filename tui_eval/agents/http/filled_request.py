@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
+from tui_eval.config.config_values import leads_elsewhere
 
 _ORIGIN = re.compile(r"\s*\w+://[^/?#]*[/?#]")
 """What an address begins with: its scheme and host."""
@@ -113,8 +114,12 @@ def address_of(template: str, values: dict[str, Any]) -> str:
 
 
 def check_path(template: str, address: str) -> None:
-    """Raises `AgentError` where what is filled in leads out of the path that the entry gives: its headers would go to
-    another address, which a suite may not choose."""
+    """Raises `AgentError` where what is filled in leads to another host than the entry gives
+    (`http://127.0.0.1:{{prompt}}/`), or out of its path: its headers would go to another address, which a suite may not
+    choose."""
+    if leads_elsewhere(template, address):
+        said = f"{one_line(address, 120)} would be another address: what is asked leads to another host than url names"
+        raise AgentError(said, code="bad-setting", said=said)
     found, given = (
         _ORIGIN.sub("", text, 1).partition("?")[0].partition("#")[0].split("/")
         for text in (address, template)

@@ -54,7 +54,10 @@ class Authorization:
         scripts: Scripts,
         provider: str,
         context: ssl.SSLContext | None,
+        led_to: Callable[[str], None] | None = None,
     ) -> None:
+        """`led_to` is told the address that a token is asked of, and raises where that may not be."""
+        self._led_to = led_to
         self.settings: dict[str, Any] = settings if isinstance(settings, dict) else {}
         self.kind = str(self.settings.get("type", "")).replace("-", "_").lower().replace("oauth2", "oauth")
         self._services = services
@@ -147,6 +150,8 @@ class Authorization:
         self, form: Mapping[str, str], values: Mapping[str, Any]
     ) -> tuple[str, float | None, float]:
         url = self._text("tokenUrl", values)
+        if self._led_to is not None:
+            self._led_to(url)
         for name in ("client_secret", "password"):
             self._services.conceal(form.get(name, ""))
         if self._client is None:

@@ -10,7 +10,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tui_eval.config.config_values import destination, holds_secret, is_loopback, texts_in
+from tui_eval.config.config_values import (
+    check_led_to,
+    destination,
+    holds_secret,
+    is_loopback,
+    leads_elsewhere,
+    texts_in,
+)
 from tui_eval.config.project import AgentSpec
 from tui_eval.guard.secrets import secret_pair, secret_values
 from tui_eval.guard.trust import Trust, from_root, variable
@@ -138,6 +145,18 @@ def require_destination(spec: AgentSpec, sent: Any, url: str, trust: Trust) -> N
         trust.require(f"send a secret (agents.{spec.name}.config) to {destination(url)}")
 
 
+def require_led_to(spec: AgentSpec, sent: Any, named: str, address: str, trust: Trust) -> None:
+    """As `require_destination`, for where a request really goes, once its templates are filled in: `named` is the
+    address that was looked at before.
+
+    Raises:
+        NeedsTrust: it is another host, and not this machine.
+    """
+    if leads_elsewhere(named, address):
+        check_led_to(spec, named, address, trust)
+        require_destination(spec, sent, address, trust)
+
+
 def require_destinations_within(spec: AgentSpec, config: Mapping[str, Any], trust: Trust) -> None:
     """As `require_destination`, for the other hosts that an endpoint's settings name: where its session begins, where
     it signs in. They get what stands there.
@@ -147,17 +166,22 @@ def require_destinations_within(spec: AgentSpec, config: Mapping[str, Any], trus
     """
     for key, address in (("session", "url"), ("auth", "tokenUrl")):
         given = config.get(key)
-        if not isinstance(given, dict):
-            continue
-        url = given.get(address)
-        if not isinstance(url, str) or spec.typed or is_loopback(url):
-            continue
-        if (
-            secret_values(given)
-            or holds_secret(given)
-            or any(_reads_secret(one, spec.base) for one in texts_in(given))
-        ):
-            trust.require(f"send a secret (agents.{spec.name}.config.{key}) to {destination(url)}")
+        if isinstance(given, dict) and isinstance(url := given.get(address), str):
+            require_destination_within(spec, key, given, url, trust)
+
+
+def require_destination_within(
+    spec: AgentSpec, key: str, given: Mapping[str, Any], url: str, trust: Trust
+) -> None:
+    """As `require_destinations_within`, for the settings under one key that go to `url`."""
+    if spec.typed or is_loopback(url):
+        return
+    if (
+        secret_values(given)
+        or holds_secret(given)
+        or any(_reads_secret(one, spec.base) for one in texts_in(given))
+    ):
+        trust.require(f"send a secret (agents.{spec.name}.config.{key}) to {destination(url)}")
 
 
 def _reads_secret(text: str, base: str) -> bool:

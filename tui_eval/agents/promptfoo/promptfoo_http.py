@@ -7,8 +7,9 @@ import math
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -21,7 +22,12 @@ from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
 from tui_eval.agents.promptfoo.promptfoo_auth import Authorization, answered, signature_of
-from tui_eval.agents.promptfoo.promptfoo_env import require_destination, require_destinations_within
+from tui_eval.agents.promptfoo.promptfoo_env import (
+    require_destination,
+    require_destination_within,
+    require_destinations_within,
+    require_led_to,
+)
 from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo.promptfoo_providers import unnamed_secrets
 from tui_eval.agents.promptfoo.promptfoo_request import (
@@ -33,11 +39,13 @@ from tui_eval.agents.promptfoo.promptfoo_request import (
     filled,
     filled_headers,
     raw,
+    raw_address,
     rendered,
     tool_values,
 )
 from tui_eval.agents.promptfoo.promptfoo_tls import context_of, server_name
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, read_response
+from tui_eval.config.config_values import check_led_to, leads_elsewhere
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Retrying, TextDelta
 from tui_eval.guard import figures
@@ -51,7 +59,15 @@ from tui_eval.model import Reply, Usage
 class SessionEndpoint:
     """Begins sessions for one provider; a session that it began is gone on with where the vars name it."""
 
-    def __init__(self, settings: Any, scripts: Scripts, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self,
+        settings: Any,
+        scripts: Scripts,
+        context: ssl.SSLContext | None,
+        led_to: Callable[[str], None],
+    ) -> None:
+        """`led_to` is told the address that a session is asked of, and raises where that may not be."""
+        self._led_to = led_to
         self._settings: dict[str, Any] = settings if isinstance(settings, dict) else {}
         self._scripts = scripts
         self._context = context
@@ -63,6 +79,7 @@ class SessionEndpoint:
 
         Raises:
             AgentError: the endpoint gave none.
+            NeedsTrust: its address leads to another host than the one that stands there.
         """
         if not self._settings.get("url") or values.get("sessionId") in self._begun:
             return
@@ -72,6 +89,7 @@ class SessionEndpoint:
     async def _begin(self, values: Mapping[str, Any]) -> str:
         settings = self._settings
         url = filled(str(settings["url"]), values)
+        self._led_to(url)
         method = str(settings.get("method") or "POST").upper()
         headers = filled_headers(settings.get("headers"), values)
         given, body = settings.get("body"), None
@@ -276,7 +294,11 @@ class PromptfooHttpAgent(Agent):
         self.raw = request if isinstance(request, str) else None
         if not self.url and not self.raw:
             raise ConfigError(f"provider {spec.name}: config.url is missing")
-        require_destination(spec, [self.config, self.url, self.raw], self.url, services.trust)
+        self.sent = [self.config, self.url, self.raw]
+        if self.raw is not None:
+            named, self.url = self.url, raw_address(self.raw, self.config, self.url)
+            check_led_to(spec, named, self.url, services.trust)  # of a request in a file
+        require_destination(spec, self.sent, self.url, services.trust)
         require_destinations_within(spec, self.config, services.trust)
         for secret in unnamed_secrets(self.config):
             services.conceal(secret)
@@ -293,10 +315,25 @@ class PromptfooHttpAgent(Agent):
             server_name=server_name(tls),
         )
         self.scripts = Scripts(services, spec.base)
-        self.auth = Authorization(self.config.get("auth"), services, self.scripts, spec.name, context)
+        self.auth = Authorization(
+            self.config.get("auth"),
+            services,
+            self.scripts,
+            spec.name,
+            context,
+            partial(self._led_to, "auth", "tokenUrl"),
+        )
         self.signature = signature_of(self.config.get("signatureAuth"), services, self.base, spec.name)
-        self.session = SessionEndpoint(self.config.get("session"), self.scripts, context)
+        self.session = SessionEndpoint(
+            self.config.get("session"), self.scripts, context, partial(self._led_to, "session", "url")
+        )
         self.reader = AnswerReader(self.config, self.scripts)
+
+    def _led_to(self, key: str, named_by: str, address: str) -> None:
+        """See that what stands under a key goes to the host that stands there, with templates filled in, too."""
+        given = self.config[key]
+        if leads_elsewhere(str(given[named_by]), address):
+            require_destination_within(self.spec, key, given, address, self.services.trust)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; nothing is sent before the first turn."""
@@ -323,6 +360,7 @@ class PromptfooHttpSession(Session):
         agent, reference = self.agent, self.context.reference
         values = await self._values(request)
         wanted, prompt = await self._request(request, values)
+        require_led_to(agent.spec, agent.sent, agent.url, wanted.url, agent.services.trust)
         wanted.headers.update(self.context.trace_headers)
         agent.auth.add(wanted, values)
         attempt = followed = 0

@@ -77,10 +77,12 @@ def other_provider(
     """
     kind, _, rest = provider_id.partition(":")
     if kind in ("http", "https"):
-        url = settings.get("url") or (provider_id if rest.startswith("//") else "")
-        return AgentSpec(
-            provider_id, "promptfoo-http", {"url": str(url or ""), "config": settings}, base=base
-        )
+        url = str(settings.get("url") or (provider_id if rest.startswith("//") else ""))
+        if isinstance(request := settings.get("request"), str) and request:
+            from tui_eval.agents.promptfoo.promptfoo_request import raw_address
+
+            url = raw_address(request, settings, url)
+        return AgentSpec(provider_id, "promptfoo-http", {"url": url, "config": settings}, base=base)
     if kind == "webhook" and rest:
         return AgentSpec(provider_id, "webhook", {"url": rest, "config": settings}, base=base)
     if kind in ("ws", "wss", "websocket"):

@@ -475,7 +475,7 @@ def raw(text: str, config: Mapping[str, Any], url: str, values: dict[str, Any], 
     headers.pop("content-length", None)
     if not host:
         raise AgentError("config.request: it needs a Host header", code="bad-setting")
-    scheme = "https" if config.get("useHttps") is True or url.startswith("https") else "http"
+    scheme = _scheme(config, url)
     parts = urlsplit(urljoin("http://placeholder/", js.trim(target)))
     query = f"?{parts.query}" if parts.query else ""
     body = js.trim(body)
@@ -483,6 +483,22 @@ def raw(text: str, config: Mapping[str, Any], url: str, values: dict[str, Any], 
         headers["content-type"] = TEXT_TYPE
     sent = body.replace("\n", "\r\n").encode("utf-8", "replace") if body else None
     return HttpRequest(method, f"{scheme}://{host}{parts.path or '/'}{query}", headers, sent)
+
+
+def raw_address(text: str, config: Mapping[str, Any], url: str) -> str:
+    """The address that a request given so leads to, whatever its `url` says, before its templates are filled in; `url`
+    where it has no Host."""
+    head = text.replace("\r\n", "\n").strip().partition("\n\n")[0]
+    hosts = [
+        line.partition(":")[2]
+        for line in head.split("\n")[1:]
+        if js.trim(line.partition(":")[0]).lower() == "host"
+    ]
+    return f"{_scheme(config, url)}://{js.trim(hosts[-1])}/" if hosts else url
+
+
+def _scheme(config: Mapping[str, Any], url: str) -> str:
+    return "https" if config.get("useHttps") is True or url.startswith("https") else "http"
 
 
 def basic(user: str, password: str) -> str:

@@ -32,7 +32,7 @@ from tui_eval.agents.http.http_connections import (
 )
 from tui_eval.agents.loose_json import encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
-from tui_eval.agents.promptfoo.promptfoo_env import require_destination
+from tui_eval.agents.promptfoo.promptfoo_env import require_destination, require_led_to
 from tui_eval.agents.promptfoo.promptfoo_request import filled
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, read_response
 from tui_eval.config.project import AgentSpec, ConfigError
@@ -69,7 +69,8 @@ class WebSocketAgent(Agent):
             raise ConfigError(
                 f"provider {spec.name}: config.messageTemplate is missing, for example '{{{{prompt}}}}'"
             )
-        require_destination(spec, [self.message, self.url], self.url, services.trust)
+        self.sent = [self.message, self.url]
+        require_destination(spec, self.sent, self.url, services.trust)
         limit = self.config.get("timeoutMs")
         self.seconds = limit / 1000 if isinstance(limit, int | float) and limit > 0 else SECONDS
         given = self.config.get("protocols") or []
@@ -125,6 +126,7 @@ class WebSocketSession(Session):
         agent = self.agent
         values = {**(request.vars or self.context.vars), "prompt": prompt_of(request)}
         url, message = filled(agent.url, values), filled(str(agent.message), values)
+        require_led_to(agent.spec, agent.sent, agent.url, url, agent.services.trust)
         found, took = None, 0.0
         for attempt in range(agent.retries + 1):
             began, started_at = time.monotonic(), time.time()

@@ -492,6 +492,59 @@ async def test_nor_to_where_a_session_begins_or_it_signs_in(
     assert row.message.startswith(f"needs trust: send a secret (agents.bot.config.{key}) to 192.0.2.2")
 
 
+_LEADS = "headers: {X-Key: '{{ env.MY_TOKEN }}'}, method: POST, body: {q: a}, maxRetries: 0"
+_RAW = '"POST / HTTP/1.1\\nHost: %s\\nX-Key: {{ env.MY_TOKEN }}\\n\\n{}"'
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        f"url: 'http://127.0.0.1:{{{{port}}}}/', {_LEADS}",
+        f"url: 'http://{{{{user}}}}@127.0.0.1/', {_LEADS}",
+        f"url: 'http://127.0.0.1:9/', request: {_RAW % '192.0.2.2:9'}",
+        f"url: 'http://127.0.0.1:9/', request: {_RAW % '127.0.0.1:{{port}}'}",
+        "url: 'http://127.0.0.1:9/', request: file://raw.txt",
+        f"request: {_RAW % '192.0.2.2:9'}",
+        "url: 'http://127.0.0.1:9/', method: POST, body: {q: a}, session: {url: 'http://127.0.0.1:{{port}}/', "
+        "headers: {X-Key: '{{ env.MY_TOKEN }}'}, responseParser: 'json.id'}",
+        "url: 'http://127.0.0.1:9/', method: POST, body: {q: a}, auth: {type: oauth, clientId: me, "
+        "grantType: client_credentials, tokenUrl: 'http://127.0.0.1:{{port}}/', clientSecret: '{{ env.MY_TOKEN }}'}",
+    ],
+)
+async def test_nor_to_where_templates_or_a_request_s_own_host_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str
+) -> None:
+    """What stands there reads as this machine's address, for which nothing is asked."""
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    (tmp_path / "raw.txt").write_text(
+        "POST / HTTP/1.1\nHost: 192.0.2.2:9\nX-Key: {{ env.MY_TOKEN }}\n\n{}", "utf-8"
+    )
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"prompts: [hi]\nproviders: [{{id: http, label: bot, config: {{{config}}}}}]\ntests:\n"
+        "  - vars: {port: '80@192.0.2.2:9', user: '192.0.2.2:9/?'}\n    assert: [{type: contains, value: hi}]\n",
+        "utf-8",
+    )
+    (row,) = (await ran(tmp_path, agreed=["read the environment variable MY_TOKEN"])).attempts()
+    assert row.outcome == "error"
+    assert row.message.startswith("needs trust: send a secret (agents.bot.config")
+    assert " to 192.0.2.2 " in row.message
+
+
+async def test_a_websocket_s_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its message is a template, too."""
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [hi]\nproviders:\n  - id: websocket\n    label: bot\n"
+        "    config: {url: 'ws://127.0.0.1:{{port}}/', messageTemplate: '{{ env.MY_TOKEN }}', timeoutMs: 1000}\n"
+        "tests:\n  - vars: {port: '80@192.0.2.2:9'}\n    assert: [{type: contains, value: hi}]\n",
+        "utf-8",
+    )
+    (row,) = (await ran(tmp_path, agreed=["read the environment variable MY_TOKEN"])).attempts()
+    assert (
+        row.message.startswith("needs trust: send a secret (agents.bot.config") and "192.0.2.2" in row.message
+    )
+
+
 async def test_no_judge_is_asked_without_variables_of_an_env_file_that_may_not_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
