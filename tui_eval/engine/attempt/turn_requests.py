@@ -9,10 +9,12 @@ import msgspec
 
 from tui_eval.agents.base import Request
 from tui_eval.formats import format_of
-from tui_eval.formats.format import Scene
+from tui_eval.formats.format import RenderError, Scene
 from tui_eval.model import Case, Entry
+from tui_eval.suites.chat_prompts import broken_chat
 
 if TYPE_CHECKING:
+    from tui_eval.config.project import AgentSpec
     from tui_eval.engine.plan import Job
     from tui_eval.engine.run_context import RunContext
 
@@ -115,6 +117,8 @@ async def _rendered(job: Job, environment: RunContext, number: int) -> Conversat
         more, job.compat,
     )  # fmt: skip
     rendered = await form.rendered(case, scene)
+    if rendered.messages is None and _asks_a_chat(job.spec) and (why := broken_chat(rendered.prompt)):
+        raise RenderError(f"the prompt is {why} (filled in as {{{{ name | dump }}}}, a text keeps it whole)")
     turn = len(earlier) + 1
     request = Request(turn=turn, text=rendered.prompt, messages=rendered.messages, vars=rendered.vars)
     return Conversation(
@@ -124,6 +128,16 @@ async def _rendered(job: Job, environment: RunContext, number: int) -> Conversat
         context=context_entries(earlier),
         handed_on=frozenset((*more, *stored)) - job.case.vars.keys(),
         config={**rendered.config, **form.agent_options(case)},
+    )
+
+
+def _asks_a_chat(spec: AgentSpec | None) -> bool:
+    """Whether a suite's own model is asked, by messages: what is written as such and is broken is no question to it."""
+    return (
+        spec is not None
+        and spec.plain
+        and spec.type in ("openai", "ollama")
+        and not spec.options.get("completion")
     )
 
 

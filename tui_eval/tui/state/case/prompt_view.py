@@ -185,7 +185,7 @@ def messages_in(prompt: str) -> Sequence[ChatMessage]:
     from tui_eval.suites.chat_prompts import chat_messages  # read when there is such a prompt
 
     found = chat_messages(prompt)
-    return [ChatMessage(one["role"], _words(one)) for one in found or ()]
+    return [ChatMessage(one.get("role") or one["type"], _words(one)) for one in found or ()]
 
 
 def asked(prompt: str) -> str:
@@ -197,7 +197,9 @@ def asked(prompt: str) -> str:
 
 def _words(message: dict[str, Any]) -> str:
     """A message's text; pictures, sounds and calls in it as JSON, cut."""
-    content = message["content"]
+    if "role" not in message:  # a call or its result, between messages of a responses API
+        return dumped(message)
+    content = message.get("content")
     parts = content if isinstance(content, list) else [content]
     words = [_part(part) for part in parts if part is not None]
     if message.get("tool_calls"):
