@@ -179,6 +179,7 @@ def usual_secret(options: Options, key: str, url: str, *variables: str) -> str |
 
 
 _IN_FILES = ("tools", "tool_choice", "functions", "response_format", "output_format", "schema")
+_FORMATS = ("response_format", "output_format")
 
 
 def asked_with(options: Options) -> dict[str, Any]:
@@ -202,22 +203,38 @@ def loaded(options: Options, parameters: dict[str, Any]) -> dict[str, Any]:
         ConfigError: a file cannot be read.
         NeedsTrust: it lies outside the root.
     """
-    wanted = [
-        key
-        for key in _IN_FILES
-        if isinstance(value := parameters.get(key), str) and value.startswith("file://")
-    ]
-    if not wanted:
-        return parameters
+    result = dict(parameters)
+    for key in _IN_FILES:
+        if _in_file(result.get(key)):
+            result[key] = _from_file(options, result[key], key)
+    for key in _FORMATS:
+        if isinstance(form := result.get(key), dict):
+            result[key] = _with_schema(options, form, key)
+    return result
+
+
+def _with_schema(options: Options, form: dict[str, Any], key: str) -> dict[str, Any]:
+    """A format whose schema stands in a file of its own (`schema: file://…`), here or within `json_schema`."""
+    if _in_file(form.get("schema")):
+        return {**form, "schema": _from_file(options, form["schema"], f"{key}.schema")}
+    inner = form.get("json_schema")
+    if isinstance(inner, dict) and _in_file(inner.get("schema")):
+        schema = _from_file(options, inner["schema"], f"{key}.json_schema.schema")
+        return {**form, "json_schema": {**inner, "schema": schema}}
+    return form
+
+
+def _in_file(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("file://")
+
+
+def _from_file(options: Options, reference: str, key: str) -> Any:
     import yaml
 
-    result = dict(parameters)
-    for key in wanted:
-        path = options.path(str(parameters[key]).removeprefix("file://"), f"parameters.{key}")
-        try:
-            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-            result[key] = yaml.load(path.read_text("utf-8"), Loader=loader)  # JSON is YAML
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-            raise options.error(f"parameters.{key}", f"cannot read {path.name}: {reason}") from None
-    return result
+    path = options.path(reference.removeprefix("file://"), f"parameters.{key}")
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        return yaml.load(path.read_text("utf-8"), Loader=loader)  # JSON is YAML
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise options.error(f"parameters.{key}", f"cannot read {path.name}: {reason}") from None

@@ -202,6 +202,28 @@ async def test_chat_outputs(
     assert flagged == (output in ("Content filtered by provider", "no way"))
 
 
+async def test_a_chat_s_answer_stays_text_where_its_format_stands_in_a_file(
+    server: AnyServer, tmp_path: Path
+) -> None:
+    (tmp_path / "f.json").write_text(json.dumps(SCHEMA))
+    given = {"response_format": f"file://{tmp_path}/f.json"}
+    _, reply = await asked(server, "openai:chat:m", completion(content='{"a": 1}'), **given)
+    assert (reply.text, reply.output) == ('{"a": 1}', None)
+    assert server.requests[0].body["response_format"] == SCHEMA
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+async def test_a_format_s_schema_may_stand_in_a_file_of_its_own(
+    server: AnyServer, tmp_path: Path, in_file: bool
+) -> None:
+    (tmp_path / "s.yaml").write_text("{type: object}")
+    form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": f"file://{tmp_path}/s.yaml"}}
+    (tmp_path / "f.json").write_text(json.dumps(form))
+    given = f"file://{tmp_path}/f.json" if in_file else form
+    await asked(server, "openai:chat:m", completion(content="{}"), response_format=given)
+    assert server.requests[0].body["response_format"]["json_schema"]["schema"] == {"type": "object"}
+
+
 def calling(*names: str) -> Planned:
     calls = [
         {"id": name, "type": "function", "function": {"name": name, "arguments": '{"a": 2}'}}

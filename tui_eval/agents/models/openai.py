@@ -80,6 +80,11 @@ class OpenAIAgent(ModelAgent):
         self.headers = options.headers()
         self.system = options.content("system")
         self.parameters = asked_with(options)
+        self.format = self.parameters.get("response_format")
+        if isinstance(options.mapping("parameters").get("response_format"), str):
+            self.format = (
+                None  # promptfoo takes an answer for a value where its format stands in the suite itself
+            )
         self.metadata = options.text("metadata")
         self.max_steps = options.number("max_steps", 10)
         self.embedding_model = options.text("embedding_model") or EMBEDDING_MODEL
@@ -342,7 +347,7 @@ class OpenAISession(Session):
                 raw["function_call"] = completion.old_call
             reply.output = raw if completion.text else own
             reply.text = text_of(reply.output)
-        elif (value := promptfoo_outputs.structured(reply.text, settings.get("response_format"))) is not None:
+        elif (value := promptfoo_outputs.structured(reply.text, self.agent.format)) is not None:
             reply.output = value
         elif completion.value is not None and self.thinks_aloud:
             reply.output = completion.value
