@@ -194,13 +194,29 @@ async def test_prompts_made_by_commands_and_scripts(
     assert not suite.problems
     found = await rendered(suite, tmp_path, hosts)
     assert found[0] == "a b hi"  # as in the tool, nothing is put around what code makes
-    assert found[1].startswith('{"vars": {"q": "hi"}')
+    assert found[1].startswith('{"vars":{"q":"hi"}')  # as JSON.stringify writes it, for programs that cut it
     assert found[2] == "py hi"
     assert "./not-there" in found[3] and "cannot be run: No such file" in found[3]
     assert found[4].endswith("ended with exit code 3: broken")
     assert found[5].endswith("quiet.sh: only complaints")
     assert [case.prompt for case in suite.cases[:2]] == ['sh ./p.sh "a b"', "p.sh"]
     assert all("needs trust: run" in text for text in await rendered(suite, tmp_path, hosts, False))
+
+
+async def test_a_raw_prompt_may_name_a_command_a_script_or_a_file(
+    make: Make, tmp_path: Path, hosts: tuple[PythonHost, NodeHost]
+) -> None:
+    suite = make(
+        "providers: [echo]\nprompts: [{label: a, raw: 'exec:sh p.sh'}, {label: b, raw: p.sh}, {label: c, raw: t.txt}, {label: d, raw: 'no file.txt here {{q}}'}]\n"
+        "tests: [{vars: {q: hi}}]",
+        p__sh="echo made\n",
+        t__txt="text {{q}}",
+        trusted=True,
+    )
+    assert not suite.problems
+    assert await rendered(suite, tmp_path, hosts) == ["made", "made", "text hi", "no file.txt here hi"]
+    assert [case.prompt for case in suite.cases] == ["a", "b", "c: t.txt: text {{q}}", "d"]
+    assert all("needs trust: run" in text for text in (await rendered(suite, tmp_path, hosts, False))[:2])
 
 
 @node_needed

@@ -6,7 +6,6 @@ The engine calls `render_case` for every attempt, so that an edited file counts 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import shlex
@@ -393,7 +392,7 @@ async def _run(made: PromptFunction) -> str:
     shown = " ".join(made.command)
     if not made.command:
         raise RenderError("exec: names no command")
-    context = json.dumps(made.context, ensure_ascii=False, default=str)
+    context = js.json_text(made.context)
     from tui_eval.agents.base import AgentError
     from tui_eval.agents.programs.command import run_program
 

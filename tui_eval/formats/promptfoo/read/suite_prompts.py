@@ -98,11 +98,7 @@ def _read_one(reading: SuiteReading, entry: Any) -> list[PromptTemplate]:
     if isinstance(raw, (list, dict)):
         raw = js.json_text(raw)
     if raw is not None:
-        _spoken(reading, str(raw))
-        raw = js.string(raw)
-        if raw.startswith("file://"):
-            return _from_text(reading, raw, label, own, config)
-        return [PromptTemplate(raw, label or raw, label or own, own, config)]
+        return _from_text(reading, js.string(raw), label, own, config)
     if own is None:
         raise Missing("a prompt without raw or id")
     return _from_text(reading, own, label, None, config)
