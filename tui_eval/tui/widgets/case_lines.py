@@ -34,6 +34,8 @@ from tui_eval.tui.widgets.row_view import RowView
 AT_WORK = ("running", "retrying")
 ASIDE = 12
 """Cells below which nothing is said beside a name."""
+NAMELESS = "promptfooconfig"
+"""What files are called that have no name of their own: their folder's says which."""
 REASON = 8
 """The same of why it failed: `lacks "2…` says more than the end of a name."""
 
@@ -151,7 +153,7 @@ class CaseLines(RowView):
         beside = wide if not message or wide <= room - 2 - cell_len(aside) else least
         if message and shown.names:  # which columns they are is cut last
             beside = max(beside, room - 2 - min(cell_len(aside), ASIDE))
-        if aside and room - min(wide, beside) - 2 >= (min(REASON, cell_len(aside)) if message else ASIDE):
+        if aside and room - min(wide, beside) - 2 >= min(REASON if message else ASIDE, cell_len(aside)):
             wide = min(wide, beside)
             if shown.names and cell_len(name) > wide:  # names that are left out leave their room
                 wide = cell_len(_with_names(shown, name, wide))
@@ -258,8 +260,12 @@ class CaseLines(RowView):
         several = self.cases.extent.suites  # of one all are
         if not message and several and not any(line.path for line in shown.above) and shown.kind != "fold":
             folder, _, file = entry.suite.rpartition("/")
-            # A file that is one case is called as that is.
-            words = folder if file.rpartition(".")[0] == entry.name else entry.suite
+            stem = file.rpartition(".")[0]
+            words = entry.suite
+            if stem == entry.name:  # a file that is one case is called as that is
+                words = folder
+            elif stem == NAMELESS and folder:
+                words = f"{folder}/"
         return visible(clip(" ".join(words[:400].split()), 200), newlines=False), message
 
     def _named(self, shown: TreeLine, name: str, parted: list[str], width: int) -> list[Span]:

@@ -270,6 +270,17 @@ def test_a_case_that_was_cancelled_before_it_began_took_no_time():
     assert lines.time_words(row, 6) == ("0ms", False)
 
 
+def test_a_file_called_as_all_of_its_kind_is_said_by_its_folder():
+    """It was cut to what all of them share: `…ooconfig.yaml`."""
+    for width in (46, 60, 79):
+        shop, desk = drawn(
+            width,
+            CaseRow("1", "1", "a kettle in a shop", "shop/promptfooconfig.yaml", "promptfoo", "passed"),
+            CaseRow("2", "2", "a kettle on a desk", "evals/desk/promptfooconfig.yaml", "promptfoo", "passed"),
+        )
+        assert shop.split()[-1] == "shop/" and desk.split()[-1].endswith("desk/")
+
+
 def test_a_file_that_is_one_case_is_not_said_twice():
     hello = CaseRow("k4", "suites/hello.hocon::hello", "hello", "suites/hello.hocon", "neuro_san", "passed")
     other = CaseRow("k5", "suites/more.hocon::bye", "bye", "suites/more.hocon", "neuro_san", "passed")
