@@ -134,3 +134,11 @@ def test_values_of_the_row_before_are_found_in_few_rows_too(step: int, words: st
     assert diagnose(counted("rank", 1, values), counted("rank", 1, moved)).lines == [
         f"n has the value of the row {words} it in 5 of 6 rows that differ"
     ]
+
+
+def test_one_value_is_no_part_of_numbers_that_are_near_to_each_other() -> None:
+    """The largest customer's number for the largest order's: it was `÷7,692,307,692`."""
+    expected = counted("shop", 1, [1_000_000_000_898, 1_000_000_000_899, 1_000_000_000_900])
+    assert diagnose(expected, counted("shop", 1, [130, 130, 130])).lines == [
+        "n one value for all rows (130) in 3 of 3 rows that differ"
+    ]

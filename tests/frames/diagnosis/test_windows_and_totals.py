@@ -112,3 +112,18 @@ def test_values_that_became_columns_are_called_that() -> None:
     words = "the answer has north and south as {}, expected as {} (the values of region)"
     assert diagnose(tall, wide).lines == [words.format("columns", "rows")]
     assert diagnose(wide, tall).lines == [words.format("rows", "columns")]
+
+
+@pytest.mark.parametrize("peers", [False, True])
+def test_a_running_total_over_all_rows_is_told_from_one_by_part(peers: bool) -> None:
+    """Where each month has all shops, the last ones of each add up to the total over all: it was `a moving total of 2
+    rows`, or the sum of all with the same month."""
+    values = [31.5, 17.25, 8.0, 44.75, 12.5, 3.25, 27.0, 9.75, 15.5, 61.25]
+    key = [{"month": f"2024-0{1 + at // 2}-01", "shop": "ab"[at % 2]} for at in range(10)]
+    parted = [sum(values[at % 2 : at + 1 : 2]) for at in range(10)]
+    whole = [sum(values[: (at // 2 * 2 + 1 if peers else at) + 1]) for at in range(10)]
+    sides = [
+        [{**names, "x": value} for names, value in zip(key, side, strict=True)] for side in (parted, whole)
+    ]
+    assert diagnose(*sides).lines[0].startswith("x a running total over all rows, not by shop in ")
+    assert diagnose(*sides[::-1]).lines[0].startswith("x a running total by shop, not over all rows in ")

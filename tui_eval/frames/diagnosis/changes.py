@@ -187,6 +187,7 @@ def window_changes(
     groups = {name: part for name, part in parts.items() if 1 < part.n_unique() < len(part)}
     for code, parameters in (
         *_ranks(e, a, groups),
+        *_parted(e, a, orders, groups),
         *_of_groups(e, a, groups),
         *_running(e, a, orders, groups),
     ):
@@ -277,6 +278,26 @@ def _windows(p: pl.Series, m: pl.Series, room: _Room) -> Iterator[tuple[str, int
             )
             if room.same(moved, m).all():
                 yield kind, rows
+
+
+def _parted(
+    e: pl.Series, a: pl.Series, orders: Sequence[pl.Series], groups: Mapping[str, pl.Series]
+) -> _Told:
+    """A running total that begins anew with each value of a column on one side, and runs over all rows on the other:
+    these with the same place in the order may share the last one's."""
+    room = _Room.of(e, a)
+    step = pl.col("p").diff().over("g").fill_null(pl.col("p"))
+    for by in orders:
+        rows = pl.DataFrame({"e": e, "a": a, "by": by}).with_row_index("row").sort("by", maintain_order=True)
+        for name, part in groups.items():
+            for parted, whole, over_all in (("e", "a", True), ("a", "e", False)):
+                frame = rows.select(
+                    "by", p=parted, w=whole, g=part.gather(rows.get_column("row"))
+                ).with_columns(s=step.cum_sum())
+                shared = frame.select(pl.col("s").last().over("by")).to_series()
+                given = frame.get_column("w")
+                if room.same(frame.get_column("s"), given).all() or room.same(shared, given).all():
+                    yield "running", {"added": True, "by": name, "over_all": over_all}
 
 
 # -- A figure of a group in each of its rows.

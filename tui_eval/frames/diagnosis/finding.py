@@ -309,6 +309,10 @@ def _rounded(finding: Finding) -> str:
 
 def _running(finding: Finding) -> str:
     p = finding.parameters
+    if "over_all" in p:
+        ways = ("over all rows", f"by {name_of(p['by'])}")
+        given, wanted = ways if p["over_all"] else ways[::-1]
+        return f"a running total {given}, not {wanted}"
     by = f" by {name_of(p['by'])}" if p["by"] else ""
     figure, rows = p.get("figure", "total"), p.get("window", 0)
     words = f"a moving {figure} of {rows:,} rows" if rows else f"a running {figure}{by}"

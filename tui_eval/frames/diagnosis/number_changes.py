@@ -158,8 +158,8 @@ def _factors(
         (pl.col("a") / pl.col("e")).alias("r")
     )
     ratio = ratios.get_column("r")
-    if not len(ratio):
-        return
+    if not len(ratio) or (not chance.a_range and chance.distinct > 1):
+        return  # one value is several by no factor, however near to each other these are beside their size
     most = ratio.round_sig_figs(9).value_counts(sort=True).row(0)
     tried = [(_snapped(float(most[0])), 0.0)]
     if most[1] < _ENOUGH * len(both):  # values that were rounded afterwards have no exact ratio
