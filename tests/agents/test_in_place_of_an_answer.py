@@ -677,6 +677,14 @@ async def test_words_that_begin_as_an_event_are_words(server: Gateway) -> None:
         assert (await asked(server, "http", planned)).text == words
 
 
+async def test_a_stream_that_breaks_off_in_an_event_is_one_whatever_it_is_called(server: Gateway) -> None:
+    """As words, one that is split over two events was missed."""
+    raw = b'data: {"d": "no pass"}\n\ndata: {"d": "word"}\n\ndata: {"d": "and'
+    planned = Planned(raw=raw, headers={"Content-Type": "text/plain"})
+    with pytest.raises(AgentError, match="a stream of events"):
+        await asked(server, "http", planned)
+
+
 BROKEN_STREAMS: dict[str, tuple[Any, str]] = {
     "a status": ({"status": "error", "message": "db is gone"}, "db is gone"),
     "no success": ({"success": False, "message": "db is gone"}, "db is gone"),

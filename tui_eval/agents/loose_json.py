@@ -18,6 +18,10 @@ _decoder = msgspec.json.Decoder()
 _reading = json.JSONDecoder()
 _OBJECT = re.compile(r'\{\s*"')
 _ESCAPE = len(r"\u0000")
+_BEGUN = re.compile(
+    r"t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|Na?|-?I(?:n(?:f(?:i(?:n(?:it?)?)?)?)?)?|-|\.|[eE][-+]?"
+)
+"""The beginning of a word of JSON's, or of a number's rest."""
 _DIGITS = 4_000
 
 
@@ -60,7 +64,7 @@ def broken_object(text: str) -> str:
     except json.JSONDecodeError as error:
         cut = error.msg.startswith("Unterminated string") or error.pos >= len(text)
         escape = error.msg.startswith("Invalid \\") and error.pos >= len(text) - _ESCAPE
-        return "JSON that breaks off" if cut or escape else ""
+        return "JSON that breaks off" if cut or escape or _BEGUN.fullmatch(text, error.pos) else ""
     return "several JSON objects, one after the other" if _OBJECT.match(text[end:].lstrip()) else ""
 
 

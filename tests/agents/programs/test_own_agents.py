@@ -470,6 +470,32 @@ async def test_what_a_command_logs_beside_its_json_is_no_answer(tmp_path: Path) 
         assert (await talk(it, "x"))[1][0].text == words
 
 
+@pytest.mark.parametrize(
+    "out",
+    [
+        'data: {"reply": "hi", "escalated": true}',
+        'data: {"delta": "no pass"}\n\ndata: {"delta": "word"}\n\ndata: [DONE]',
+        'event: delta\ndata: {"delta": "no pass"}\n\nevent: delta\ndata: {"delta": "wo',
+    ],
+)
+async def test_a_stream_of_events_that_a_command_prints_is_no_words(tmp_path: Path, out: str) -> None:
+    """Judged event by event, a word split over two was missed, and facts counted as not reported."""
+    it = agent("command", tmp_path, command=script(tmp_path, f"print({out!r})"))
+    with pytest.raises(AgentError, match="answered with a stream of events, not its answer as a whole"):
+        await talk(it, "x")
+
+
+@pytest.mark.parametrize(
+    "rest", ["t", "tru", "fals", "f", "nul", "-", "1.", "1e", "2E-", '"yes', "true,", "[1", "Na", "-Infinit"]
+)
+async def test_json_that_breaks_off_anywhere_is_no_words(tmp_path: Path, rest: str) -> None:
+    """`escalated: false` passed where it broke off in `true`."""
+    out = f'{{"reply": "hi", "escalated": {rest}'
+    it = agent("command", tmp_path, command=script(tmp_path, f"print({out!r})"))
+    with pytest.raises(AgentError, match="answered with JSON that breaks off"):
+        await talk(it, "x")
+
+
 async def test_the_json_of_a_command_may_have_colours(tmp_path: Path) -> None:
     """CI sets FORCE_COLOR: as words its facts counted as not reported, and `escalated: false` passed."""
     out = '\x1b[1;39m{\x1b[0m\x1b[34m"reply"\x1b[0m: \x1b[32m"hi"\x1b[0m, "escalated": true}\x1b[0m\n'

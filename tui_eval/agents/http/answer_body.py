@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import Any
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_connections import place_of
-from tui_eval.agents.loose_json import decode, encode
+from tui_eval.agents.loose_json import broken_object, decode, encode
 from tui_eval.guard.fair_share import in_thread
 
 # -- Bodies that a server sends packed although nobody asked for it: unpacked a little at a time, since a few
@@ -141,6 +142,10 @@ class Beginning:
 
 
 _LONG = 1 << 19
+_EVENT = re.compile(r"\s*(?:data|event|id|retry)?:")
+"""How a stream of events begins."""
+END = "[DONE]"
+"""What some streams say last."""
 _ANSWERED = ("reply", "answer", "output", "text", "response", "content", "choices", "delta")
 _BLANK_LINES = (b"\n\n", b"\n\r\n", b"\r\r")
 
@@ -153,6 +158,27 @@ def until_blank_line(waiting: bytearray, chunk: bytes) -> bytes:
     body = bytes(waiting[:end])
     del waiting[:end]
     return body
+
+
+def begins_as_events(text: str) -> bool:
+    """Whether a text may be a stream of events."""
+    return _EVENT.match(text) is not None
+
+
+def is_events(text: str) -> bool:
+    """Whether a text is nothing but events with JSON, the last of which may break off. As words they would be judged
+    event by event."""
+    if not begins_as_events(text):
+        return False
+    said = [data for data in all_data(f"{text}\n\n".encode("utf-8", "replace")) if data != END]
+    *before, last = [*map(_object_in, said)] or [False]
+    return all(before) and (last or (bool(said) and bool(broken_object(said[-1]))))
+
+
+def _object_in(data: str) -> bool:
+    with suppress(ValueError):
+        return isinstance(decode(data), dict)
+    return False
 
 
 async def data_of(body: bytes) -> list[str]:

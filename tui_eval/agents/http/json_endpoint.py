@@ -63,10 +63,6 @@ _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 """What no words have: bytes that are no text, as those of an answer that is packed."""
 _TAG = re.compile(r"<[A-Za-z!?/]")
 """How markup begins."""
-_EVENT = re.compile(r"\s*(?:data|event|id|retry)?:")
-"""How a stream of events begins."""
-_END = "[DONE]"
-"""What some streams say last."""
 _SAID_ALL = re.compile(rb"(?:\A|\n)data: ?\[DONE\]\s*\Z")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:(\|\s*d(?:efault)?\b)|[|}.\[-])")
@@ -82,14 +78,8 @@ def _is_json(name: str) -> bool:
 
 
 def _is_stream(kind: str, text: str) -> bool:
-    """Whether an answer of the type `kind` is a stream of events: it says so, or it is nothing but events with JSON,
-    whatever it is called. As words they would be judged event by event."""
-    if kind.strip().lower().startswith("text/event-stream"):
-        return True
-    if not _EVENT.match(text):
-        return False
-    said = [data for data in answer_body.all_data(f"{text}\n\n".encode("utf-8", "replace")) if data != _END]
-    return bool(said) and all(isinstance(_json(data), dict) for data in said)
+    """Whether an answer of the type `kind` is a stream of events: it says so, or is one, whatever it is called."""
+    return kind.strip().lower().startswith("text/event-stream") or answer_body.is_events(text)
 
 
 def _markup(name: str) -> bool:
@@ -235,7 +225,7 @@ class HttpSession(RememberingSession):
                         piece = "".join(parts)
                         if len(piece.lstrip()) < len("event:"):
                             continue
-                        begun, streamed = True, not _EVENT.match(piece)
+                        begun, streamed = True, not answer_body.begins_as_events(piece)
                     if piece and streamed:
                         yield TextDelta(piece)
             else:
@@ -287,10 +277,10 @@ class HttpSession(RememberingSession):
         data: list[str] = []
         if _is_stream(kind, text):
             data = answer_body.all_data(f"{text}\n\n".encode())
-            events = [one for one in data if one != _END]
+            events = [one for one in data if one != answer_body.END]
             if len(events) > 1:
-                return self._of_events(events, _END in data, turn)
-            if events and finish_reasons.goes_on([_json(events[0])], _END in data):
+                return self._of_events(events, answer_body.END in data, turn)
+            if events and finish_reasons.goes_on([_json(events[0])], answer_body.END in data):
                 raise _broke_off(agent.url, "")
             text = events[0] if events else text  # one that says all is read as a body
         value: Any = text
@@ -302,7 +292,7 @@ class HttpSession(RememberingSession):
             found, reply = read_reply(value, turn, agent.paths, rows=request.schema is not None)
         except AgentError as error:
             raise AgentError(f"{agent.url}: {error}", answer=error.answer, like=error) from None
-        self._check_ended([value], reply, done=_END in data)
+        self._check_ended([value], reply, done=answer_body.END in data)
         return found, reply
 
     def _check_ended(self, values: list[Any], reply: Reply, *, done: bool) -> None:

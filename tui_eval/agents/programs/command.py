@@ -27,6 +27,7 @@ from tui_eval.agents.base import (
     SessionContext,
 )
 from tui_eval.agents.entry_options import Options
+from tui_eval.agents.http.answer_body import is_events
 from tui_eval.agents.http.json_reply import Paths, read_reply, words_beside_json, written_otherwise
 from tui_eval.agents.loose_json import broken_object, decode, encode, one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
@@ -306,6 +307,10 @@ class CommandSession(RememberingSession):
         if why := broken_object(stripped) or written_otherwise(stripped):
             what = f"{name} answered with {why}: {one_line(stripped)}"
             raise AgentError(what, answer=text, code="unreadable", said=why, place=name)
+        if is_events(stripped):
+            said = "a stream of events, not its answer as a whole"
+            what = f"{name} answered with {said}: {one_line(stripped)}"
+            raise AgentError(what, answer=text, code="unreadable", said=said, place=name)
         if (beside := words_beside_json(stripped)) is not None:
             said = f"words beside its JSON: {one_line(beside, 120)}"
             what = f"{name} printed {said}; what is not the answer belongs on stderr"
