@@ -53,6 +53,40 @@ async def test_exports(
     assert result.value == value
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "#!/usr/bin/env node\nconst { join } = require('path');\nmodule.exports = (a) => join(__dirname, 'x', String(a)).slice(-3)",
+            "x/1",
+        ),
+        (
+            "exports.f = 1;\nmodule.exports = async (a) => (await import('node:path')).join('y', String(a))",
+            "y/1",
+        ),
+        ("export default (a) => 'm' + a", "m1"),
+    ],
+)
+async def test_a_file_for_require_runs_in_a_package_of_es_modules_too(
+    host: NodeHost, tmp_path: Path, text: str, says: str
+) -> None:
+    write(tmp_path, "package.json", '{"type": "module"}')
+    assert (await host.call(write(tmp_path, "a.js", text), "", [1])).value == says
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import 'node:fs';\nexport default () => require('fs')\nrequire('fs')", "require is not defined"),
+        ("module.exports = () => 1;\n\nnothing.at.all", "nothing is not defined"),
+    ],
+)
+async def test_what_fails_there_says_why(host: NodeHost, tmp_path: Path, text: str, says: str) -> None:
+    write(tmp_path, "package.json", '{"type": "module"}')
+    with pytest.raises(ScriptError, match=says):
+        await host.call(write(tmp_path, "a.js", text), "", [])
+
+
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("text", "function", "says"),

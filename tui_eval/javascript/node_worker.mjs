@@ -7,6 +7,7 @@ import net from 'node:net';
 import path from 'node:path';
 import readline from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import vm from 'node:vm';
 
 const MOST_PRINTED = 100_000;
 const MOST_WATCHED = 500;
@@ -40,10 +41,27 @@ process.on('uncaughtException', () => {});
 async function load(file) {
   if (!modules.has(file)) {
     loaded.add(file);
-    modules.set(file, import(pathToFileURL(file).href));
+    modules.set(file, import(pathToFileURL(file).href).catch((error) => commonJs(file, error)));
   }
   const space = await modules.get(file);
   return { space, main: space.default?.default ?? space.default ?? space };
+}
+
+// A `.js` file written for `require` in a package of ES modules (`"type": "module"`): promptfoo runs it all the same.
+function commonJs(file, error) {
+  const foreign = /\b(?:require|module|exports|__dirname|__filename) is not defined/.test(error?.message ?? '');
+  if (!foreign || !file.endsWith('.js')) throw error;
+  const module = { exports: {} };
+  const names = ['module', 'exports', 'require', '__filename', '__dirname'];
+  let body;
+  try {
+    const options = { filename: file, importModuleDynamically: vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER };
+    body = vm.compileFunction(fs.readFileSync(file, 'utf8').replace(/^#!.*/, ''), names, options);
+  } catch {
+    throw error; // it is an ES module
+  }
+  body.call(module.exports, module, module.exports, createRequire(pathToFileURL(file)), file, path.dirname(file));
+  return { default: module.exports };
 }
 
 async function find(request) {
