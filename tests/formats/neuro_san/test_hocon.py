@@ -246,6 +246,24 @@ def test_a_substitution_of_what_it_stands_in_is_an_error():
     assert ok('k = ["", null, "x"]\n') == {"k": ["", None, "x"]}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "b { a = ${b} }\nb = ${b} { c = 1 }\n",
+        "b { a = ${b} }\nb { c = 1 }\nb += ${b}\n",
+        "c { v = 1 }\na.c { b = ${b}, b { d = pre ${b} post } }\na = ${c}\nb = 1\n",
+    ],
+)
+def test_a_value_that_overrides_itself_by_a_substitution_is_an_error_and_ends(text):
+    (problem,) = load(text).problems
+    assert "refers to what it stands in" in problem.message
+
+
+def test_an_include_needs_no_blank_before_its_name(tmp_path):
+    (tmp_path / "base.hocon").write_text("x = 1\n")
+    assert ok('include"base.hocon"\ny { include"base.hocon" }\n', root=tmp_path) == {"x": 1, "y": {"x": 1}}
+
+
 def _doubling(first: str, line: str, lines: int) -> str:
     return first + "".join(line.replace("N", str(n)).replace("M", str(n + 1)) for n in range(lines))
 

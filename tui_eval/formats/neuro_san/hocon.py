@@ -92,7 +92,7 @@ class _IncludeRefused(Exception):
     pass
 
 
-class _FilledInTooMuch(Exception):
+class _CannotFillIn(Exception):
     pass
 
 
@@ -136,7 +136,7 @@ class _Filled:
     def _take(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
-            raise _FilledInTooMuch("its substitutions fill in too much")
+            raise _CannotFillIn("its substitutions fill in too much")
 
     def deepcopy(self, value: Any) -> Any:
         waiting = [value]
@@ -162,12 +162,28 @@ class _Filled:
         return staticmethod(counted)
 
 
+def _substitutions(values: Any) -> list[Any]:
+    """`ConfigValues.get_substitutions` of pyhocon, which never ends where a value overrides itself."""
+    from pyhocon.config_tree import ConfigSubstitution, ConfigValues
+
+    found: list[Any] = []
+    passed: set[int] = set()
+    node = values
+    while isinstance(node, ConfigValues):
+        if id(node) in passed:
+            raise _CannotFillIn("a substitution refers to what it stands in")
+        passed.add(id(node))
+        found = [token for token in node.tokens if isinstance(token, ConfigSubstitution)] + found
+        node = node.overridden_value
+    return found
+
+
 @contextmanager
 def _tamed(environment: _Environment, filled: _Filled) -> Iterator[None]:
     """pyhocon without files, URLs, packages, durations and the environment, while the lock is held."""
     import pyparsing
     from pyhocon import config_parser
-    from pyhocon.config_tree import ConfigTree
+    from pyhocon.config_tree import ConfigTree, ConfigValues
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise _IncludeRefused("include of a URL or package is never done")
@@ -180,6 +196,7 @@ def _tamed(environment: _Environment, filled: _Filled) -> Iterator[None]:
         (config_parser, "ConfigFactory", _NoFiles),
         (config_parser, "urlopen", refuse),
         (config_parser, "find_package_dirs", refuse),
+        (ConfigValues, "get_substitutions", _substitutions),
         (ConfigTree, "merge_configs", filled.counting(ConfigTree.merge_configs, 1)),
         # It then goes through all that are not resolved yet.
         (parser, "_resolve_variable", filled.counting(parser._resolve_variable, 5)),
@@ -241,7 +258,7 @@ def _problem(error: BaseException, prepared: Prepared, path: str) -> Problem:
     line = getattr(error, "lineno", None)
     if line is None and (match := re.search(r"line: ?(\d+)", text)):
         line = int(match.group(1))
-    if isinstance(error, _FilledInTooMuch):
+    if isinstance(error, _CannotFillIn):
         return _at(prepared, 0, path, f"not valid HOCON: {text}", "write out what they stand for")
     if isinstance(error, _IncludeRefused):
         return _at(prepared, 0, path, f"not valid HOCON: {text}")

@@ -74,7 +74,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _INCLUDE = re.compile(
-    r"""include[ \t]+(?P<required>required[ \t]*\([ \t]*)?(?:(?P<form>url|file|package|classpath)[ \t]*\([ \t]*)?"""
+    r"""include[ \t]*(?P<required>required[ \t]*\([ \t]*)?(?:(?P<form>url|file|package|classpath)[ \t]*\([ \t]*)?"""
     r""""(?P<path>(?:[^"\\\n]|\\[^\n])*)"(?P<end>[ \t)]*)"""
 )
 _LETTERS = "A-Za-z0-9_À-ÖØ-öø-ÿ-"
