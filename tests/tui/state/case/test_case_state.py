@@ -417,6 +417,17 @@ def test_the_open_tab_is_named_however_narrow_it_is(tab: int, width: int) -> Non
         assert all(f"{number} " in f"{words} " for number in range(1, 7))
 
 
+def test_names_of_tabs_are_whole_at_60_columns() -> None:
+    """They were cut in the middle: `2 Too   3 Ass 2✗   4 Dat`, at 70 `6 Histor`."""
+    for width in (60, 66, 70):
+        words = plain(tab_line(0, content(text_failure()), width)).split()
+        assert [word for word in words if word.isalpha()] in (
+            ["Transcript", "Tools", "Asserts", "Data", "Raw", "History"],
+            ["Transcript", "Tools", "Assertions", "Data", "Raw", "History"],
+        )
+        assert "2✗" in words and (width > 66 or words.count("3") == 1)
+
+
 def test_tabs_with_nothing_to_show_are_dim_and_passed_over() -> None:
     silent = Attempt("a::b", 1, "passed", transcript=[Entry(1, "user", text="x")])
     assert filled(content(silent)) == (True, False, False, False, False, True)

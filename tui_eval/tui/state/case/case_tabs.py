@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 
 from tui_eval.guard import figures
@@ -14,6 +16,10 @@ from tui_eval.tui.state.case.verdict_lines import about_rows, about_tools
 from tui_eval.tui.state.text.lines import Line, Span, fit, width_of
 
 TABS = ("Transcript", "Tools", "Assertions", "Data", "Raw", "History")
+SHORTER = ("Transcript", "Tools", "Asserts", "Data", "Raw", "History")
+SHORT = ("Trans", "Tools", "Asserts", "Data", "Raw", "Hist")
+SHORTEST = tuple(name[:3] for name in TABS)
+"""What those that are not open are called where there is less and less room."""
 
 
 def filled(content: CaseContent) -> tuple[bool, ...]:
@@ -79,13 +85,13 @@ def badges(attempt: Attempt | None) -> tuple[str, ...]:
 
 def tab_line(active: int, content: CaseContent, width: int) -> Line:
     """The strip of tabs; the active one is reversed as well as named, those with nothing to show are dim.
-    Where there is little room the names of the others are shortened, then only their numbers are left, then
-    none of them."""
-    for length in (0, 6, 4, 3):
-        line = _tab_line(active, content, length)[:-1]
+    Where there is little room they move together, then the names of the others are shortened, then only their numbers
+    are left, then none of them."""
+    for names, apart in ((TABS, 3), (TABS, 2), (SHORTER, 1), (SHORT, 1), (SHORTEST, 1)):
+        line = _tab_line(active, content, names, apart)
         if width_of(line) <= width:
             return line
-    here = _tab(active, active, badges(content.attempt)[active], 0, True)
+    here = _tab(active, active, badges(content.attempt)[active], TABS, " ", True)
     shown = filled(content)
     line = tuple(
         span
@@ -109,19 +115,28 @@ def tab_at(line: Line, column: int) -> int | None:
     return None
 
 
-def _tab_line(active: int, content: CaseContent, length: int) -> Line:
+def _tab_line(active: int, content: CaseContent, names: Sequence[str], apart: int) -> Line:
+    """The tabs with so many blanks between them. Where there is one alone a badge is only what did not pass: beside a
+    count the next tab's number reads as another."""
     spans: list[Span] = []
     for index, (badge, some) in enumerate(zip(badges(content.attempt), filled(content), strict=True)):
-        spans += [*_tab(index, active, badge, length, some), Span(" ")]
-    return tuple(spans)
+        counts = apart > 1 or index == active or not badge.isdigit()
+        shown = _tab(index, active, badge if counts else "", names, " " * (apart > 1), some)
+        spans += [*shown, Span(" " * (apart - 2))]
+    return tuple(span for span in spans[:-1] if span.text)
 
 
 def _style(some: bool) -> str:
     return "tab" if some else "tab-empty"
 
 
-def _tab(index: int, active: int, badge: str, length: int, some: bool) -> Line:
-    name = TABS[index][:length] if length and index != active else TABS[index]
+def _tab(index: int, active: int, badge: str, names: Sequence[str], end: str, some: bool) -> Line:
+    name = TABS[index] if index == active else names[index]
     style = "tab-active" if index == active else _style(some)
     bad = " failed" if "✗" in badge or "!" in badge else ""
-    return (Span(f" {index + 1} {name} ", style), *((Span(f"{badge} ", style + bad),) if badge else ()))
+    if index == active:
+        end = " "
+    return (
+        Span(f" {index + 1} {name}{' ' if badge else end}", style),
+        *((Span(f"{badge}{end}", style + bad),) if badge else ()),
+    )
