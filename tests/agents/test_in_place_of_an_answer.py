@@ -736,6 +736,34 @@ async def test_what_came_of_a_call_may_come_in_an_event_of_its_own(server: Gatew
     assert called == ["g", "g"]
 
 
+async def test_the_pieces_of_a_call_are_one_call(server: Gateway) -> None:
+    """Each counted: `max_tool_calls: 1` failed."""
+    begun = [
+        {"index": place, "id": name, "function": {"name": name, "arguments": ""}}
+        for place, name in enumerate("fg")
+    ]
+    rest = [{"index": 0, "function": {"arguments": '{"q"'}}, {"index": 0, "function": {"arguments": ": 1}"}}]
+    later = {"index": 0, "id": "h", "function": {"name": "h", "arguments": "{}"}}  # of the agent's next step
+    lists = [[begun[0]], [begun[1], rest[0]], [rest[1]], [later]]
+    server.plan.append(streamed({"d": "a"}, *({"tool_calls": one} for one in lists)))
+    it = agent("http", url=server.url, reply="json.d")
+    events, _ = await talk(it, "x")
+    await it.close()
+    called = [(event.name, event.arguments) for event in events if isinstance(event, ToolCall)]
+    assert called == [("f", '{"q": 1}'), ("g", ""), ("h", "{}")]
+
+
+async def test_a_data_stream_of_the_ai_sdk_is_no_words(server: Gateway) -> None:
+    """Each line has a piece of the text: one that is split over two was missed."""
+    raw = 'f:{"messageId":"m"}\n0:"no pass"\n0:"word"\nd:{"finishReason":"stop"}\n'
+    planned = Planned(raw=raw.encode(), headers={"Content-Type": "text/plain; charset=utf-8"})
+    with pytest.raises(AgentError, match="a data stream of the AI SDK, not its text as a whole"):
+        await asked(server, "http", planned)
+    for words in ('0:"zero"\nis what it says', '0:"'):
+        planned = Planned(raw=words.encode(), headers={"Content-Type": "text/plain"})
+        assert (await asked(server, "http", planned)).text == words
+
+
 CALL = {"delta": {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "f", "arguments": "{}"}}]}}
 UNCLEAR: dict[str, tuple[Planned, str]] = {
     "events of its own": (

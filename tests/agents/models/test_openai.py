@@ -404,6 +404,34 @@ def test_two_calls_of_one_tool_under_one_id_are_two(index: tuple[int | None, int
     ]
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_call_of_a_tool_that_takes_a_text_has_its_name_and_text(
+    server: OpenAIServer, streamed: bool
+) -> None:
+    """`tools_used` failed beside it, and the next turn named a function of no name."""
+    call = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "run", "input": "ls -l"}}
+    begun = {**call, "custom": {"name": "run", "input": ""}}
+    rest = [{"index": 0, "custom": {"input": text}} for text in ("ls ", "-l")]
+    if streamed:
+        deltas: list[Any] = [{"delta": {"tool_calls": [one]}} for one in (begun, *rest)]
+        chunks = [*deltas, {"delta": {"content": "Ran it."}, "finish_reason": "tool_calls"}]
+        raw = (
+            "".join(f"data: {json.dumps({'choices': [chunk]})}\n\n" for chunk in chunks) + "data: [DONE] \n\n"
+        )
+        server.plan.append(Planned(raw=raw.encode()))
+    else:
+        whole = {"choices": [{"message": {"content": "Ran it.", "tool_calls": [call]}}]}
+        kind = {"Content-Type": "application/json"}
+        server.plan.append(Planned(raw=json.dumps(whole).encode(), headers=kind))
+    server.plan.append(Planned("Done."))
+    it = agent("openai", base_url=server.base, model="m")
+    events, _ = await talk(it, "x", "y")
+    await it.close()
+    assert [(one.name, one.arguments) for one in of(events, ToolCall)] == [("run", "ls -l")]
+    (sent,) = server.requests[1].body["messages"][1]["tool_calls"]
+    assert sent == {"id": "a", "type": "custom", "custom": {"name": "run", "input": "ls -l"}}
+
+
 async def test_the_calls_of_a_message_that_was_not_streamed_need_no_ids(server: OpenAIServer) -> None:
     calls = [{"function": {"name": "search", "arguments": {"q": place}}} for place in range(2)]
     message = {"role": "assistant", "content": None, "tool_calls": calls}

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Collection
 from contextlib import aclosing, suppress
+from itertools import chain
 from typing import Any
 
 from tui_eval.agents.base import (
@@ -369,17 +370,11 @@ class HttpSession(RememberingSession):
                 place=paths.reply,
             )
         whole = {"reply": "".join(texts), **self._facts(values)}
-        calls: dict[Any, Any] = {}
-        for value in values:
-            listed = _at(value, paths.tool_calls or "tool_calls")
-            if listed is None and paths.tool_calls is None:
-                listed = _at(value, "toolCalls")
-            for call in listed if isinstance(listed, list) else [listed] if listed else []:
-                # By their ids: the last event may have all of them once more, and another what came of one.
-                known = call.get("id") if isinstance(call, dict) else None
-                key = known if isinstance(known, str) else len(calls)
-                calls[key] = {**calls[key], **call} if key in calls else call
-        whole["tool_calls"] = list(calls.values())
+        listed = [_at(value, paths.tool_calls or "tool_calls") for value in values]
+        if paths.tool_calls is None:
+            usual = [_at(value, "toolCalls") for value in values]
+            listed = [one if other is None else other for one, other in zip(usual, listed, strict=True)]
+        whole["tool_calls"] = _calls_of(listed)
         told, reply = read_reply(whole, turn, Paths())
         self._check_ended(values, reply, done=ended)
         return told, reply
@@ -479,6 +474,27 @@ class HttpSession(RememberingSession):
         if isinstance(body, str):
             return url, headers, body.encode("utf-8", "replace")
         return url, headers, None if body is None else encode(body)
+
+
+def _calls_of(listed: list[Any]) -> list[Any]:
+    """The calls that events list. Of one id there is one: the last event may have all of them once more, and another
+    what came of one. A piece of a chat completion's call goes on with that of its index."""
+    calls: dict[Any, Any] = {}
+    begun: dict[int, dict[str, Any]] = {}
+    for call in chain.from_iterable(one if isinstance(one, list) else [one] if one else [] for one in listed):
+        known = call.get("id") if isinstance(call, dict) else None
+        function, index = (
+            (call.get("function"), call.get("index")) if isinstance(call, dict) else (None, None)
+        )
+        if isinstance(function, dict) and isinstance(index, int):
+            if (before := begun.get(index)) is not None and not function.get("name"):
+                before["arguments"] = text_of(before.get("arguments")) + text_of(function.get("arguments"))
+                continue
+            begun[index] = function = dict(function)
+            call = {**call, "function": function}
+        key = known if isinstance(known, str) else len(calls)
+        calls[key] = {**calls[key], **call} if key in calls else call
+    return list(calls.values())
 
 
 def _broke_off(url: str, answer: str) -> AgentError:

@@ -188,6 +188,9 @@ def words_beside_json(text: str) -> str | None:
 
 _OF_PYTHON = 200_000
 """Characters that are read as Python."""
+_OF_AI_SDK = ('f:{"messageId"', '0:"')
+_PART = re.compile(r'[0-9a-z]:(?:".*"|\{.*\}|\[.*\])|')
+"""A line of the AI SDK's data stream (its version 4): `0:` and a piece of the text, as JSON. The last may break off."""
 _ALL_FENCED = re.compile(r"```(?:json)?[ \t]*\r?\n(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
 
 
@@ -205,6 +208,8 @@ def written_otherwise(text: str) -> str:
             )
         elif text.startswith("[") and any(map(_facts, decode(text))):
             return _IN_A_LIST
+        elif text.startswith(_OF_AI_SDK) and all(map(_PART.fullmatch, text.splitlines()[:-1] or [text])):
+            return "a data stream of the AI SDK, not its text as a whole"
         elif found := _ALL_FENCED.fullmatch(text):
             value, how = decode(found[1]), "JSON in a fence (```), not JSON alone"
         if isinstance(value, dict) and not (_PARTS.isdisjoint(value) or value.keys().isdisjoint(TEXT_KEYS)):

@@ -25,10 +25,18 @@ class _Function(msgspec.Struct):
     arguments: Any = None
 
 
+class _Custom(msgspec.Struct):
+    """A call of a tool that takes a text (`type: custom`)."""
+
+    name: str | None = None
+    input: Any = None
+
+
 class _ToolCall(msgspec.Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
+    custom: _Custom | None = None
     extra_content: Any = None
 
 
@@ -84,22 +92,36 @@ _BLANKS = 100
 
 class CompletedCall(msgspec.Struct):
     """A tool call put together from its pieces; `raw` are the arguments as the model wrote them, `extra` what the
-    server wants back with the call (Gemini's signature)."""
+    server wants back with the call (Gemini's signature). `custom`: the tool takes a text."""
 
     id: str
     name: str
     raw: str = ""
     extra: Any = None
+    custom: bool = False
 
     @property
     def arguments(self) -> Any:
         """The arguments as JSON, or their text where they are not."""
+        if self.custom:
+            return self.raw
         if not self.raw.strip():
             return {}
         try:
             return decode(self.raw)
         except ValueError:
             return self.raw
+
+    def message(self) -> dict[str, Any]:
+        """The call as a part of the assistant's message."""
+        if self.custom:
+            return {"id": self.id, "type": "custom", "custom": {"name": self.name, "input": self.raw}}
+        called = {
+            "id": self.id,
+            "type": "function",
+            "function": {"name": self.name, "arguments": self.raw},
+        }
+        return {**called, "extra_content": self.extra} if self.extra else called
 
     @property
     def is_whole(self) -> bool:
@@ -155,15 +177,7 @@ class Completion:
         message: dict[str, Any] = {"role": "assistant", "content": self.text}
         if self.calls:
             message["content"] = self.text or None
-            message["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.raw},
-                    **({"extra_content": call.extra} if call.extra else {}),
-                }
-                for call in self.calls
-            ]
+            message["tool_calls"] = [call.message() for call in self.calls]
         return message
 
     def sent_back(self, called: bool) -> dict[str, Any]:
@@ -251,6 +265,9 @@ class Completion:
         try:
             chunk = _chunks.decode(item)
         except (msgspec.DecodeError, UnicodeError):
+            if isinstance(item, str) and item.strip() == "[DONE]":
+                self._done = True
+                return
             chunk = self._loose_chunk(item, url)
         choices = chunk.choices
         if chunk.usage and (usage := usage_of(chunk.usage)) is not None:
@@ -306,10 +323,13 @@ class Completion:
             self.old_call["arguments"] += text_of(called.arguments)
 
     def _tool_call(self, piece: _ToolCall, events: list[Event]) -> None:
-        function = piece.function or _Function()
+        function, custom = piece.function or _Function(), piece.custom
+        if custom is not None:
+            function = _Function(custom.name, custom.input)
         known = self._begun(piece, function)
         if known is None:
-            known = CompletedCall(piece.id or f"call_{self.turn}_{len(self.calls)}", function.name or "")
+            call_id = piece.id or f"call_{self.turn}_{len(self.calls)}"
+            known = CompletedCall(call_id, function.name or "", custom=custom is not None)
             self._places[len(self.calls) if piece.index is None else piece.index] = known
             self.calls.append(known)
             events.append(ToolCallStarted(known.id, known.name))
