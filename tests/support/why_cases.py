@@ -321,6 +321,7 @@ CASES = [
     pf("is-json"),
     pf("is-json", name="is-json broken", reply=ORDER[:70]),
     pf("is-json", SCHEMA, name="is-json schema", reply=ORDER),
+    pf("is-json", {"properties": {"total": {}}, "additionalProperties": False}, name="is-json extra", reply='{"total": 1, "mood": "cosy"}'),
     pf("not-is-json", reply=ORDER),
     pf("contains-json", name="contains-json none"),
     pf("contains-json", SCHEMA, name="contains-json schema", reply=f"Here is your order:\n{ORDER}\nAnything else?"),
