@@ -756,9 +756,10 @@ async def test_the_pieces_of_a_call_are_one_call(server: Gateway) -> None:
 async def test_a_data_stream_of_the_ai_sdk_is_no_words(server: Gateway) -> None:
     """Each line has a piece of the text: one that is split over two was missed."""
     raw = 'f:{"messageId":"m"}\n0:"no pass"\n0:"word"\nd:{"finishReason":"stop"}\n'
-    planned = Planned(raw=raw.encode(), headers={"Content-Type": "text/plain; charset=utf-8"})
-    with pytest.raises(AgentError, match="a data stream of the AI SDK, not its text as a whole"):
-        await asked(server, "http", planned)
+    for stream in (raw, raw[:-5], raw[:20] + raw[20:].partition("word")[0], '0:"no pass"'):
+        planned = Planned(raw=stream.encode(), headers={"Content-Type": "text/plain; charset=utf-8"})
+        with pytest.raises(AgentError, match="a data stream of the AI SDK, not its text as a whole"):
+            await asked(server, "http", planned)
     for words in ('0:"zero"\nis what it says', '0:"'):
         planned = Planned(raw=words.encode(), headers={"Content-Type": "text/plain"})
         assert (await asked(server, "http", planned)).text == words

@@ -208,13 +208,20 @@ def written_otherwise(text: str) -> str:
             )
         elif text.startswith("[") and any(map(_facts, decode(text))):
             return _IN_A_LIST
-        elif text.startswith(_OF_AI_SDK) and all(map(_PART.fullmatch, text.splitlines()[:-1] or [text])):
+        elif text.startswith(_OF_AI_SDK) and _is_data_stream(text.splitlines()):
             return "a data stream of the AI SDK, not its text as a whole"
         elif found := _ALL_FENCED.fullmatch(text):
             value, how = decode(found[1]), "JSON in a fence (```), not JSON alone"
         if isinstance(value, dict) and not (_PARTS.isdisjoint(value) or value.keys().isdisjoint(TEXT_KEYS)):
             return how
     return ""
+
+
+def _is_data_stream(lines: list[str]) -> bool:
+    *whole, last = lines
+    if whole and not _PART.fullmatch(last):
+        return all(map(_PART.fullmatch, whole)) and re.match(r"[0-9a-z]:|[0-9a-z]?$", last) is not None
+    return all(map(_PART.fullmatch, lines))
 
 
 def _beside_answer(
