@@ -21,7 +21,7 @@ STEPS = 4_000_000
 
 _SPACE = "\\t-\\r \\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"
 _LINE_ENDS = "\\n\\r\\u2028\\u2029"
-_SAME_ESCAPES = "dDwWbBnrtfv"
+_SAME_ESCAPES = "dDwWbnrtfv"
 _PUNCTUATION = "\\^$.*+?()[]{}|/-\"'#%&,:;<=>@!`~ "
 _COUNT = re.compile(r"\{(\d{1,3})(,(\d{0,3}))?\}")
 
@@ -186,7 +186,9 @@ def _escape(pattern: str, place: int, *, inside: bool) -> str | None:
         return _SPACE if inside else f"[{_SPACE}]"
     if letter == "S":
         return None if inside else f"[^{_SPACE}]"
-    if letter in _SAME_ESCAPES and not (inside and letter in "bB"):
+    if letter == "B" and not inside:
+        return r"(?!\b)"  # Python's own does not match an empty text
+    if letter in _SAME_ESCAPES and not (inside and letter == "b"):
         return f"\\{letter}"
     if letter in _PUNCTUATION:
         return re.escape(letter)

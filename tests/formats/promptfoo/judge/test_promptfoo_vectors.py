@@ -25,6 +25,7 @@ ROWS = [
         "promptfoo_assert.jsonl",
         "promptfoo_assert_meteor_repaired.jsonl",
         "promptfoo_assert_several.jsonl",  # several things that an assertion could look at: which one counts
+        "promptfoo_assert_found.jsonl",  # made inputs that were judged otherwise here
     )
     for line in (VECTORS / name).read_text("utf-8").splitlines()
 ]

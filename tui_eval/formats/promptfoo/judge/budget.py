@@ -79,7 +79,7 @@ def _mean_log_prob(call: AssertionCall) -> float:
 
 def perplexity(call: AssertionCall) -> Result:
     """exp(−mean log probability) against `threshold`; without one it passes."""
-    measured = math.exp(-_mean_log_prob(call))
+    measured = _exp(-_mean_log_prob(call))
     threshold = call.threshold
     if threshold is None:
         return Result(True, 1.0, PASSED, actual=measured, evidence=[seen.rule("holds")])
@@ -95,7 +95,7 @@ def perplexity(call: AssertionCall) -> Result:
 
 def perplexity_score(call: AssertionCall) -> Result:
     """1 / (1 + perplexity), which is the score; `not-` scores one minus it."""
-    measured = 1 / (1 + math.exp(-_mean_log_prob(call)))
+    measured = 1 / (1 + _exp(-_mean_log_prob(call)))
     score = 1 - measured if call.inverse else measured
     threshold = call.threshold
     if threshold is None:
@@ -106,6 +106,14 @@ def perplexity_score(call: AssertionCall) -> Result:
     compared = "greater than or equal to" if call.inverse else "less than"
     reason = f"Perplexity score {js.fixed(measured, 2)} is {compared} threshold {js.number_text(threshold)}"
     return Result(False, score, reason, actual=measured, evidence=told)
+
+
+def _exp(power: float) -> float:
+    """Of an unlikely word providers report a log probability of -9999."""
+    try:
+        return math.exp(power)
+    except OverflowError:
+        return math.inf
 
 
 def finish_reason(call: AssertionCall) -> Result:
