@@ -62,6 +62,8 @@ async def test_one_pane_at_a_time_on_a_small_screen(tmp_path):
         await until(lambda: "words of number" in screen_text(app), pilot)
         await until(lambda: len(screen.streams.panes) == 1, pilot)
         assert not screen.query_one(CaseList).display
+        head, *said = screen_text(app).splitlines()[2:5]
+        assert head.startswith(" ●") and any(line.startswith(" words of number") for line in said)
         await pilot.press("escape")
         await until(lambda: screen.query_one(CaseList).display, pilot)
         run.finish()

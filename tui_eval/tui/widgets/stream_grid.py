@@ -116,15 +116,16 @@ class StreamLines(RowView):
 
     def _pane_line(self, pane: Pane, y: int, width: int, selected: bool) -> Iterator[Span]:
         """A line of a pane, as wide as that is."""
+        edge = pad(width)
         if y == 0:
             head = "head-selected" if selected else "head"
             pane.head = self._head_text(pane)
-            text = fit(pane.head, width, sign="")
-            yield Span(text[:1], f"{head} {pane.status(self.run_view, self.now())}")
-            yield Span(text[1:], head)
+            text = fit(" " * edge + pane.head, width, sign="")
+            yield Span(text[: edge + 1], f"{head} {pane.status(self.run_view, self.now())}")
+            yield Span(text[edge + 1 :], head)
             return
         style, text = pane.line(y - 1) or ("", "")
-        yield Span(fit(" " * pad(width) + text, width, sign=""), style)
+        yield Span(fit(" " * edge + text, width, sign=""), style)
 
 
 class StreamGrid(StreamLines):

@@ -160,7 +160,7 @@ def head_text(
     if run is None or row is None:
         return ""
     case = run.cases.get(row.case_ref)
-    width = pane.area[2]
+    width = pane.area[2] - pad(pane.area[2])
     status = (row.outcome or "cancelled") if row.state == "done" else row.state
     facts: list[tuple[int, str]] = []
     """How much each matters, and its words."""
@@ -253,5 +253,5 @@ def text_width(area: Area) -> int:
 
 
 def pad(width: int) -> int:
-    """Cells left of the text: one in panes that have room for it."""
+    """Cells left of head and text: one in panes that have room for it."""
     return 1 if width > 60 else 0
