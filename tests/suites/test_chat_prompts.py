@@ -50,11 +50,11 @@ def test_a_block_of_yaml_keeps_its_last_line_break() -> None:
 @pytest.mark.parametrize(
     ("prompt", "why"),
     [
-        ('[{"role": "user", "content": "he said "no""}]', "no valid JSON"),
-        ('[{"role": "user", "content": "two\nlines"}]', "no valid JSON"),
-        ('{"a": Oslo}', "no valid JSON"),
-        ("[1, NaN]", "no valid JSON"),
-        ('- role: user\n  content: "un"closed\n', "no valid YAML"),
+        ('[{"role": "user", "content": "he said "no""}]', "not valid JSON"),
+        ('[{"role": "user", "content": "two\nlines"}]', "not valid JSON"),
+        ('{"a": Oslo}', "not valid JSON"),
+        ("[1, NaN]", "not valid JSON"),
+        ('- role: user\n  content: "un"closed\n', "not valid YAML"),
         ("[INST] hi [/INST]", ""),
         ("{{x}} is open", ""),
         ("[1, 2", ""),

@@ -46,7 +46,7 @@ def broken_chat(prompt: str) -> str:
     plain = js.trim(prompt)
     if plain.startswith("- role:"):
         found = yaml_lines.load(prompt, "prompt", core=True).problems
-        return f"no valid YAML: {found[0]}" if found else ""
+        return f"{found[0].message}, line {found[0].line}" if found else ""
     if not (
         (plain.startswith("{") and plain.endswith("}")) or (re.match(_LIST, plain) and plain.endswith("]"))
     ):
@@ -56,7 +56,7 @@ def broken_chat(prompt: str) -> str:
     except RecursionError:
         return ""
     except ValueError as error:
-        return f"no valid JSON: {error}"
+        return f"not valid JSON: {error}"
     return ""
 
 

@@ -36,6 +36,7 @@ from tui_eval.engine.attempt.turn_requests import (
     Conversation,
     as_one,
     conversation_of,
+    no_question,
 )
 from tui_eval.engine.cached_session import CachedSession, Forgotten
 from tui_eval.engine.plan import Job, spec_for
@@ -285,6 +286,8 @@ class Running:
             return await self._judge_again(job.recorded, conversation, self._reports(spec))
         agent = self.environment.agent(spec)
         self.collector.spends = agent.spends
+        if why := no_question(spec, conversation):
+            raise AttemptFailed(why, "bad-setting")
         if not agent.capabilities.sly_data:
             # Without them it would be asked something else, and what it then says is no answer to this case.
             turn = next((request.turn for request in conversation.requests if request.sly_data), None)

@@ -9,7 +9,7 @@ import msgspec
 
 from tui_eval.agents.base import Request
 from tui_eval.formats import format_of
-from tui_eval.formats.format import RenderError, Scene
+from tui_eval.formats.format import Scene
 from tui_eval.model import Case, Entry
 from tui_eval.suites.chat_prompts import broken_chat
 
@@ -117,8 +117,6 @@ async def _rendered(job: Job, environment: RunContext, number: int) -> Conversat
         more, job.compat,
     )  # fmt: skip
     rendered = await form.rendered(case, scene)
-    if rendered.messages is None and _asks_a_chat(job.spec) and (why := broken_chat(rendered.prompt)):
-        raise RenderError(f"the prompt is {why} (filled in as {{{{ name | dump }}}}, a text keeps it whole)")
     turn = len(earlier) + 1
     request = Request(turn=turn, text=rendered.prompt, messages=rendered.messages, vars=rendered.vars)
     return Conversation(
@@ -131,14 +129,13 @@ async def _rendered(job: Job, environment: RunContext, number: int) -> Conversat
     )
 
 
-def _asks_a_chat(spec: AgentSpec | None) -> bool:
-    """Whether a suite's own model is asked, by messages: what is written as such and is broken is no question to it."""
-    return (
-        spec is not None
-        and spec.plain
-        and spec.type in ("openai", "ollama")
-        and not spec.options.get("completion")
-    )
+def no_question(spec: AgentSpec, conversation: Conversation) -> str:
+    """Why a suite's own chat model cannot be asked: its prompt is written as messages, or as JSON, and is broken."""
+    chat = spec.plain and spec.type in ("openai", "ollama") and not spec.options.get("completion")
+    request = conversation.requests[0]
+    if not chat or request.messages is not None or not (why := broken_chat(request.text or "")):
+        return ""
+    return f"the prompt is {why} (filled in as {{{{ name | dump }}}}, a text keeps it whole)"
 
 
 _WHERE = ("__evalId", "__evalStepId", "__repeatIndex")

@@ -1229,6 +1229,29 @@ async def test_scripts_are_told_how_the_server_answered(tmp_path: Path) -> None:
     assert [one.message for one in attempts] == ["passed"] * 5
 
 
+async def test_a_chat_that_what_was_filled_in_breaks_is_no_question(tmp_path: Path) -> None:
+    chat = '[{"role": "user", "content": "Hi."}{% if q %}, {"role": "user", "content": "{{q}}"}{% endif %}]'
+    with OpenAIServer() as server:
+        root = suite(
+            tmp_path,
+            f"""
+            providers: [{{id: 'openai:chat:m', config: {{apiBaseUrl: '{server.base}', apiKey: none}}}}, echo]
+            prompts: ['{chat}']
+            tests:
+              - vars: {{q: 'so "no"'}}
+              - vars: {{q: yes}}
+              - {{vars: {{q: 'so "no"'}}, providerOutput: given}}
+            """,
+        )
+        attempts, _ = await run(root)
+    by_place = [[one.outcome, one.message.partition(":")[0]] for one in attempts]
+    broken = ["error", "the prompt is not valid JSON"]
+    assert sorted(by_place) == sorted([broken, *[["passed", "nothing asserted"]] * 5])
+    assert [seen.body["messages"] for seen in server.requests] == [
+        [{"role": "user", "content": "Hi."}, {"role": "user", "content": "yes"}]
+    ]
+
+
 PROVIDERS = """
 prompts: ['{{q}}']
 providers: [echo, {id: echo, label: mine}]
