@@ -29,6 +29,7 @@ _TAG = re.compile(
     rf"<(?P<close>/?)(?P<name>{_NAME})(?P<rest>(?:[^<>\"']|\"[^\"]{{0,10000}}\"|'[^']{{0,10000}}'){{0,10000}}+)>"
 )
 _ATTRIBUTE = re.compile(r"([^\s=/]+)\s{0,20}(?:=\s{0,20}(?:\"[^\"]*\"|'[^']*'))?")
+_IN_DECLARATION = re.compile(r"\"[^\"]*(?:\"|\Z)|'[^']*(?:'|\Z)|[\[\]>]")
 _PASSED_OVER = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"))
 
 
@@ -97,24 +98,29 @@ def elements_in(text: str) -> list[Element]:
 
 
 def _tags(text: str) -> Iterator[re.Match[str]]:
-    """Tags in order, without those in comments, CDATA and instructions."""
-    endless: set[str] = set()
+    """Tags in order, without those in comments, CDATA and declarations, which without an end go on to the text's."""
     place = text.find("<")
     while place >= 0:
         following = place + 1
-        for opening, closing in _PASSED_OVER:
-            if opening not in endless and text.startswith(opening, place):
-                end = text.find(closing, place + len(opening))
-                if end < 0:
-                    endless.add(opening)
-                else:
-                    following = end + len(closing)
-                break
-        else:
-            if tag := _TAG.match(text, place):
-                yield tag
-                following = tag.end()
+        if text.startswith(("<!", "<?"), place):
+            following = _declaration_end(text, place)
+        elif tag := _TAG.match(text, place):
+            yield tag
+            following = tag.end()
         place = text.find("<", following)
+
+
+def _declaration_end(text: str, place: int) -> int:
+    for opening, closing in _PASSED_OVER:
+        if text.startswith(opening, place):
+            end = text.find(closing, place + len(opening))
+            return len(text) if end < 0 else end + len(closing)
+    depth = 0
+    for mark in _IN_DECLARATION.finditer(text, place + 2):
+        if mark[0] == ">" and not depth:
+            return mark.end()
+        depth = max(0, depth + {"[": 1, "]": -1}.get(mark[0], 0))
+    return len(text)
 
 
 _VALID = "XML is valid and contains all required elements"
