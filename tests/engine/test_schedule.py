@@ -13,6 +13,7 @@ from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
 from tests.support.waiting import Clock
 from tui_eval.agents.base import Pace
+from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.schedule import Schedule, within_open_files
@@ -57,8 +58,8 @@ async def test_requests_a_minute_are_requests(project, kind: str, monkeypatch: p
     walls: list[float] = []
     claim = Pace.claim
 
-    def claimed(pace: Pace) -> float:
-        waited.append(claim(pace))
+    def claimed(pace: Pace, attempt: int) -> float:
+        waited.append(claim(pace, attempt))
         return waited[-1]
 
     monkeypatch.setattr(Pace, "claim", claimed)
@@ -122,6 +123,36 @@ async def test_waiting_for_the_rate_is_no_time_of_a_limit(project, monkeypatch: 
     reader.close()
     assert attempt is not None and attempt.error is None
     assert attempt.duration_ms is not None and attempt.duration_ms < 30_000
+
+
+async def test_only_what_is_asked_takes_moments_of_the_rate(project) -> None:
+    """Neither kept answers nor answers that are judged again wait for it, and what they do not take lets no other
+    request go sooner."""
+    config = (
+        "agents:\n  helper: {type: scripted, script: agent.script.yaml, cache: true, rate: {requests: 600}}\n"
+    )
+    known = (
+        "agent: helper\ntest_cases: [" + ", ".join(f"{{name: k{n}, input: k{n}}}" for n in range(40)) + "]\n"
+    )
+    root: Path = project(suite=known, script="speed: 0\ndefault: {say: ok}\n", config=config)
+
+    async def execute() -> float:
+        active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=8))
+        began = time.monotonic()
+        assert await active.execute() == "finished"
+        return time.monotonic() - began
+
+    assert await execute() > 3.8
+    assert await execute() < 2, "40 kept answers are no request"
+    folder = next(iter((root / ".tui-eval" / "runs").iterdir()))
+    again = await asyncio.to_thread(rescore, folder, overrides=RunRequest(paths=[str(root)]))
+    began = time.monotonic()
+    assert await again.execute() == "finished"
+    assert time.monotonic() - began < 2, "nor are 40 that are judged again"
+
+    turns = ", ".join(f"{{name: t{n}, messages: [a{n}, b{n}, c{n}]}}" for n in range(5))
+    (root / "turns.yaml").write_text(f"agent: helper\ntest_cases: [{turns}]\n")
+    assert await execute() > 1.3, "15 requests, a tenth of a second apart"
 
 
 @pytest.mark.real

@@ -186,21 +186,17 @@ class WatchedPace(Pace):
     def __init__(self, per_minute: float) -> None:
         super().__init__(per_minute)
         self.moments: list[float] = []
-        self._taken = 0
 
-    def reserve(self) -> None:
-        """A moment that is now, for the next claim."""
+    def reserve(self, attempt: int) -> None:
+        """A moment that is now, for the attempt's first claim."""
         self.moments.append(time.monotonic())
-        self._taken += 1
-        super().reserve()
+        super().reserve(attempt)
 
-    def claim(self) -> float:
+    def claim(self, attempt: int) -> float:
         """A moment, unless one was reserved."""
-        now = time.monotonic()
-        wait = super().claim()
-        if self._taken:
-            self._taken -= 1
-        else:
+        now, reserved = time.monotonic(), attempt in self._reserved
+        wait = super().claim(attempt)
+        if not reserved:
             self.moments.append(now + wait)
         return wait
 

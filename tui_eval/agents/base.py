@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -19,42 +20,54 @@ from tui_eval.guard.text import clip
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Evidence, Reply
 
+asking_for: ContextVar[int] = ContextVar("asking_for", default=0)
+"""The attempt (its reference) whose requests are made here; 0: no attempt's."""
+
 
 class Pace:
     """How many requests a minute an agent takes (`rate: {requests: N}`), shared by all its attempts: hands out the
-    moments at which they may be sent, evenly, at most those of a tenth of a second at once. None: no limit. One event
-    loop only."""
+    moments at which they may be sent, evenly, at most those of a tenth of a second at once. None: no limit. `freed` is
+    called when a moment is given back. One event loop only."""
 
     def __init__(self, per_minute: float | None) -> None:
         self._between = 60 / per_minute if per_minute else 0.0
         self._ahead = max(0.0, 0.1 - self._between) if per_minute else 0.0
         self._next = 0.0
-        self._reserved = 0
+        self._reserved: set[int] = set()
+        self.freed: Callable[[], None] = lambda: None
 
     def seconds(self) -> float:
         """How long until another request may be sent; 0: now. Takes nothing."""
         return max(0.0, self._next - self._ahead - time.monotonic()) if self._between else 0.0
 
-    def reserve(self) -> None:
-        """Take the next moment for a request that is about to be made: the next `claim` waits for none."""
+    def reserve(self, attempt: int) -> None:
+        """Take the next moment for the first request of an attempt: its first `claim` waits for none."""
         if self._between:
             self._take()
-            self._reserved += 1
+            self._reserved.add(attempt)
 
-    def claim(self) -> float:
-        """Take a moment; the seconds to wait for it."""
+    def release(self, attempt: int) -> None:
+        """Give back what an attempt has reserved, unless it has used it: a kept answer, or an error before anything was
+        sent, is no request."""
+        if attempt in self._reserved:
+            self._reserved.remove(attempt)
+            self._next -= self._between
+            self.freed()
+
+    def claim(self, attempt: int) -> float:
+        """Take a moment for a request of an attempt (0: of none); the seconds to wait for it."""
         if not self._between:
             return 0.0
-        if self._reserved:
-            self._reserved -= 1
+        if attempt in self._reserved:
+            self._reserved.remove(attempt)
             return 0.0
         wait = self.seconds()
         self._take()
         return wait
 
     async def claimed(self) -> float:
-        """As `claim`; elsewhere than in the engine, it is asked."""
-        return self.claim()
+        """As `claim`, for the attempt that this is called in; elsewhere than in the engine, that is asked."""
+        return self.claim(asking_for.get())
 
     def _take(self) -> None:
         self._next = max(self._next, time.monotonic()) + self._between

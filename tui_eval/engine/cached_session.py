@@ -340,9 +340,9 @@ class CachedSession(Session):
         self.in_part = False
         """Whether it ended where no more is known, and the agent cannot be told of what was said before."""
 
-    async def look(self, requests: Sequence[Request]) -> None:
+    async def look(self, requests: Sequence[Request]) -> bool:
         """See which of the requests that will follow are known: all, or as many from the first on as the agent can be
-        notified of."""
+        notified of. Whether it is all."""
         chain, keys = self._chain, []
         for request in requests:
             chain = self._next(chain, request)
@@ -361,6 +361,7 @@ class CachedSession(Session):
                 known = 0
         for key in keys[known:]:
             self._known.pop(key, None)
+        return known == len(keys)
 
     def knows(self, request: Request) -> bool:
         """Whether the next request is answered without the agent."""

@@ -105,7 +105,10 @@ class Schedule:
         self.concurrency = concurrency
         self._paces = {} if paces is None else paces
         self._lanes: dict[str, _Lane] = {}
+        # Answers that are judged again ask no agent, and keep none of its limits.
+        self._unasked = _Lane(concurrency, Pace(None))
         self._groups: dict[str, _Group] = {}
+        self._news = asyncio.Event()
         for ticket in tickets:
             group = self._group(ticket)
             lane = self._lane(ticket)
@@ -113,17 +116,19 @@ class Schedule:
         for group in self._groups.values():
             if group.limit == 1:
                 group.waiting = deque(_one_by_one(group.waiting))
-        self._news = asyncio.Event()
         self._paused = False
         self._ended = False
         self._cancelled: set[int] = set()
 
     def _lane(self, ticket: Ticket) -> _Lane:
+        if ticket.job.judges_only:
+            return self._unasked
         spec = ticket.job.spec
         lane = self._lanes.get(ticket.job.agent)
         if lane is None:
             limit = spec.concurrency if spec and spec.concurrency else self.concurrency
             pace = self._paces.setdefault(ticket.job.agent, Pace(spec.rate_requests if spec else None))
+            pace.freed = self._news.set
             lane = self._lanes[ticket.job.agent] = _Lane(limit, pace, spec.rate_tokens if spec else None)
         return lane
 
@@ -137,7 +142,7 @@ class Schedule:
         return group
 
     def _queues(self) -> list[_Lane | _Group]:
-        return [*self._lanes.values(), *self._groups.values()]
+        return [self._unasked, *self._lanes.values(), *self._groups.values()]
 
     @property
     def waiting(self) -> list[Ticket]:
@@ -154,7 +159,7 @@ class Schedule:
                 lane.running += 1
                 if group is not None:
                     group.running += 1
-                lane.pace.reserve()
+                lane.pace.reserve(ticket.attempt_ref)
                 return ticket
             self._news.clear()
             with suppress(TimeoutError):
@@ -202,7 +207,9 @@ class Schedule:
 
     def done(self, ticket: Ticket) -> None:
         """The ticket's attempt has ended; another may start."""
-        self._lane(ticket).running -= 1
+        lane = self._lane(ticket)
+        lane.running -= 1
+        lane.pace.release(ticket.attempt_ref)
         group = self._group(ticket)
         if group is not None:
             group.running -= 1

@@ -215,7 +215,7 @@ async def test_it_is_asked_again_as_often_as_the_entry_says_and_at_its_rate(
         await talk(create(spec, services()), "hi")
     server.busy = 1
     paced = create(msgspec.structs.replace(spec, retries=1, rate_requests=300), services())
-    paced.pace.claim()  # as the engine does before the turn
+    paced.pace.claim(0)  # as the engine does before the turn
     events, _ = await talk(paced, "hi")
     assert of(events, Held)[0].seconds > 0.05
 

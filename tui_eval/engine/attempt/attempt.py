@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tui_eval import vacuity
 from tui_eval.agents import template_variables
-from tui_eval.agents.base import AgentError
+from tui_eval.agents.base import AgentError, asking_for
 from tui_eval.assertions.judge_input import Judgement
 from tui_eval.config.project import ConfigError
 from tui_eval.engine.attempt import continuing
@@ -58,6 +58,7 @@ async def execute(
     if writer is not None:
         writer.started(attempt_ref, started)
     clock = time.perf_counter()
+    asking = asking_for.set(attempt_ref)
     listening = printed.set(collector.printed)
     adding = suite_variables.set(suite_variables_of(job.settings, environment.trust))
     filling = template_variables.set(provider_variables(job, environment))
@@ -100,6 +101,7 @@ async def execute(
         error, why = reason_of(failure), evidence_of(failure)
         collector.failed(error)
     finally:
+        asking_for.reset(asking)
         printed.reset(listening)
         suite_variables.reset(adding)
         template_variables.reset(filling)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from tui_eval import agents
-from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext
+from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext, asking_for
 from tui_eval.assertions.judge_input import Judgement, JudgeServices, Reports
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.engine.attempt import continuing
@@ -415,8 +415,7 @@ class Running:
         if agent.takes_whole_conversation and conversation.whole and len(left) == len(conversation.requests):
             await self._ask_once(agent, session, conversation)
             return
-        if self._cached is not None:
-            await self._cached.look(left)
+        await self._look(agent, left)
         if self._forgotten is not None:
             self._forgotten.after(conversation.requests[: len(conversation.requests) - len(left)])
         stepped = self.by_hand.stepper is not None
@@ -439,8 +438,7 @@ class Running:
         message after the other, the agent would answer something else than in a run."""
         requests = conversation.requests
         whole = as_one(requests)
-        if self._cached is not None:
-            await self._cached.look([whole])
+        await self._look(agent, [whole])
         await self._keep_pace(agent, whole)
         if self.by_hand.stepper is not None:
             self.collector.take(
@@ -458,6 +456,11 @@ class Running:
         async with self.limits.turn(whole.turn, conversation.limits.get(whole.turn)):
             await self._send(session, whole)
         await self._told(whole.turn)
+
+    async def _look(self, agent: Agent, requests: Sequence[Request]) -> None:
+        """See what is known of these; where it is all, another attempt has the moment that was kept for the first."""
+        if self._cached is not None and await self._cached.look(requests):
+            agent.pace.release(asking_for.get())
 
     async def _told(self, turn: int) -> None:
         """Show a person who steps what the assertions say so far."""

@@ -507,9 +507,9 @@ class RayPlace:
     def _wanted(self, worker: _RayWorker, what: str, given: list[Any]) -> None:
         """What is the run's, and not a worker's."""
         match what, given:
-            case "pace", [asked, agent, per_minute]:
+            case "pace", [asked, agent, per_minute, ref]:
                 pace = self._environment.paces.setdefault(agent, Pace(per_minute))
-                self._send(messages.Granted(worker.number, asked, pace.claim()))
+                self._send(messages.Granted(worker.number, asked, pace.claim(ref)))
             case "turn_wanted", [asked, judge, most]:
                 worker.turns[asked] = asyncio.ensure_future(self._turn(worker, asked, judge, most))
             case "turn_over", [asked]:

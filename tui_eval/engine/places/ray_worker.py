@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from tui_eval import __version__
-from tui_eval.agents.base import Pace
+from tui_eval.agents.base import Pace, asking_for
 from tui_eval.config.config_values import variables_in
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine.attempt.attempt import execute
@@ -280,7 +280,7 @@ class FarPace(Pace):
         """The seconds to wait, as the engine says."""
         asked = next(_numbers)
         self._waiting[asked] = asyncio.get_running_loop().create_future()
-        self._log.ask("pace", asked, self._name, self._per_minute)
+        self._log.ask("pace", asked, self._name, self._per_minute, asking_for.get())
         try:
             return await self._waiting[asked]
         finally:
