@@ -838,3 +838,50 @@ async def test_the_query_of_an_address_stays_at_its_end(server: OpenAIServer) ->
             (asked,) = of(events, Exchanged)
             assert f"/{path}?api-version=1\n" in asked.exchange.request.replace("/v1/v1", "")
             await it.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "cost"),
+    [
+        ({"cost": 0.25}, 0.25),
+        ({"cost": 0}, 0.0),
+        ({"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.2}}, 0.21),
+        ({"cost": 0.25, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.25}}, 0.25),
+        ({"cost": {"total_cost": 0.006}}, 0.006),
+        ({"cost": "0.25"}, None),
+        ({"cost": -1}, None),
+        ({"cost": True}, None),
+        ({}, None),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_cost_that_only_the_server_knows_counts(
+    server: OpenAIServer, said: dict[str, Any], cost: float | None, stream: bool
+) -> None:
+    """OpenRouter says it; without it `--max-cost` never ended a run."""
+    call = {"index": 0, "id": "1", "function": {"name": "x", "arguments": "{}"}}
+    for part in ({"tool_calls": [call]}, {"content": "Done."}):
+        usage = {"prompt_tokens": 5, "completion_tokens": 7, **said}
+        if stream:
+            chunks = [{"choices": [{"delta": part}]}, {"choices": [], "usage": usage}]
+            raw = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+            server.plan.append(Planned(raw=raw.encode()))
+        else:
+            whole = json.dumps({"choices": [{"message": part}], "usage": usage}).encode()
+            server.plan.append(Planned(raw=whole, headers={"Content-Type": "application/json"}))
+    tools = [{"type": "canned", "name": "x", "result": 1}]
+    it = agent("openai", base_url=server.base, model="of/nobody:free", tools=tools)
+    events, (reply,) = await talk(it, "x")
+    await it.close()
+    expected = None if cost is None else pytest.approx(2 * cost)
+    assert reply.cost == expected and of(events, UsageReport)[-1].cost == expected
+
+
+async def test_a_price_of_the_projects_wins_over_what_a_server_says(server: OpenAIServer) -> None:
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "cost": 0.25}
+    raw = json.dumps({"choices": [{"message": {"content": "Hi"}}], "usage": usage}).encode()
+    server.plan.append(Planned(raw=raw, headers={"Content-Type": "application/json"}))
+    with_prices = services(prices={"m": {"input": 3.0, "output": 20.0}})
+    it = create(AgentSpec("it", "openai", {"base_url": server.base}, model="m"), with_prices)
+    assert (await talk(it, "x"))[1][0].cost == 3.0
+    await it.close()

@@ -120,6 +120,11 @@ class OpenAIAgent(ModelAgent):
             return self.parameters
         return promptfoo_models.chat(model, promptfoo_models.filled_in(self.parameters, request.vars))
 
+    def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
+        """See `Agent.priced`. A price that only the server knows stays what it was."""
+        found = super().priced(context, told, model)
+        return told.cost if found is None and not self.promptfoo else found
+
     async def _served(self) -> list[str]:
         """The models of a server of one's own; local ones often serve exactly one.
 
@@ -221,7 +226,7 @@ class OpenAISession(Session):
         else:
             self.messages.append({"role": "user", "content": request.text or ""})
         began = time.monotonic()
-        total = Usage()
+        total = UsageReport(Usage())
         reported: list[Any] = []
         counted: list[bool] = []
         completion = self._completion(request)
@@ -249,7 +254,7 @@ class OpenAISession(Session):
                     yield told  # it was paid for
                 raise
             told = self._spent(total, completion)
-            total = told.usage
+            total = told
             counted.append(completion.usage is not None)
             if told != heard:
                 yield told
@@ -325,11 +330,13 @@ class OpenAISession(Session):
             reply.guardrails = {"flagged": True}
         return reply
 
-    def _spent(self, before: Usage, completion: Completion) -> UsageReport:
+    def _spent(self, before: UsageReport, completion: Completion) -> UsageReport:
         """What this turn has taken with this completion, and `before` it."""
-        agent, total = self.agent, add_usage(before, completion.usage)
+        agent, total = self.agent, add_usage(before.usage, completion.usage)
         costs, own = agent.services.prices, agent.own_price
         cost = prices.cost_of(completion.model, self.model, total, costs, own, priced=self.priced)
+        if cost is None and not (agent.promptfoo or self.tested):  # whose price nobody here knows
+            cost = figures.total_amount((before.cost, completion.cost), "cost")
         return UsageReport(total, cost)
 
     def _completion(self, request: Request) -> Completion:

@@ -147,6 +147,8 @@ class Completion:
         """A function call in the way before tools: its name and arguments."""
         self.calls: list[CompletedCall] = []
         self.usage: Usage | None = None
+        self.cost: float | None = None
+        """What the server says that it took (USD)."""
         self.model: str | None = None
         self.finish_reason: str | None = None
         self.log_probs: list[float] | None = None
@@ -257,7 +259,7 @@ class Completion:
             # was spent is taken from wherever it is said.
             with suppress(msgspec.DecodeError, UnicodeError):
                 if usage := _chunks.decode(item).usage:
-                    self.usage = usage_of(usage)
+                    self.usage, self.cost = usage_of(usage), cost_in(usage)
             return
         if item == "[DONE]":
             self._done = True
@@ -272,6 +274,7 @@ class Completion:
         choices = chunk.choices
         if chunk.usage and (usage := usage_of(chunk.usage)) is not None:
             self.usage = usage
+            self.cost = cost_in(chunk.usage)
             events.append(UsageReport(usage))  # known even where a time limit ends what comes after
         if chunk.error or not choices or len(choices) > 1 or choices[0].error:  # else it says none
             self._check_chunk(chunk, item, url)
@@ -439,6 +442,23 @@ def usage_of(value: Any) -> Usage | None:
     return Usage(
         input_tokens=given, output_tokens=output, cached_tokens=figures.count(cached, "cached tokens")
     )
+
+
+def cost_in(usage: Any) -> float | None:
+    """What an answer cost where its usage says so: OpenRouter's, with what a provider whose key is one's own took
+    beside it, and Perplexity's."""
+    if not isinstance(usage, dict):
+        return None
+    said, details = usage.get("cost"), usage.get("cost_details")
+    cost = _dollars(said.get("total_cost") if isinstance(said, dict) else said)
+    if cost is None or not isinstance(details, dict) or usage.get("is_byok") is not True:
+        return cost
+    return figures.total_amount((cost, _dollars(details.get("upstream_inference_cost"))), "cost")
+
+
+def _dollars(value: Any) -> float | None:
+    """An amount; what is none there says nothing of what was spent."""
+    return float(value) if type(value) in (int, float) and 0 <= value <= figures.MOST else None
 
 
 def _content(value: Any) -> str:
