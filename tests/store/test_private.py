@@ -20,6 +20,7 @@ from tui_eval.guard import private, trust_store
 from tui_eval.guard.masker import Masker
 from tui_eval.model import DataDetails
 from tui_eval.store import frames
+from tui_eval.store.full_text import search
 from tui_eval.store.index import Index
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
@@ -248,6 +249,48 @@ def test_generated_columns_are_refused(tmp_path: Path) -> None:
         connection.commit()
     with pytest.raises(StoreError, match="holds generated columns"):
         RunReader(tmp_path)
+
+
+_COMPUTED = "abs(7)"  # or what takes hours
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        f"CREATE TABLE more (id INTEGER CHECK ({_COMPUTED} = 0))",
+        f"CREATE TABLE more (id INTEGER, CONSTRAINT c check({_COMPUTED} = 0))",
+        f"CREATE TABLE more (id INTEGER DEFAULT ({_COMPUTED}))",
+        f"CREATE TABLE more (id INTEGER DEFAULT /* 0 */ ({_COMPUTED}))",
+        f"CREATE INDEX more ON attempts (case_ref) WHERE id = {_COMPUTED}",
+        f"CREATE INDEX more ON attempts ({_COMPUTED} + id)",
+        "CREATE VIRTUAL TABLE more USING fts5 (body)",
+        "CREATE VIRTUAL TABLE words USING fts5 (body, content = 'attempts')",
+    ],
+)
+def test_nothing_is_computed_when_a_row_is_written(tmp_path: Path, bad: str) -> None:
+    """`tui-eval runs` wrote to such an index, deaf to ctrl+c and SIGTERM."""
+    run = recorded(tmp_path)
+    for path in (run / "run.db", tmp_path / ".tui-eval" / "search.db"):
+        with closing(sqlite3.connect(path)) as connection:
+            if path.name == "search.db":
+                connection.execute("CREATE TABLE attempts (id INTEGER, case_ref INTEGER)")
+            connection.execute(bad)
+            connection.commit()
+            with pytest.raises(sqlite3.DatabaseError, match="conditions, or values that are computed"):
+                private.refuse_programs(connection)
+    with pytest.raises(StoreError, match="conditions, or values that are computed"):
+        RunReader(run)
+
+
+def test_what_the_store_makes_is_not_refused(tmp_path: Path) -> None:
+    run = recorded(tmp_path)
+    with closing(RunReader(run)) as reader:
+        search(reader, "secret")
+    made = list(tmp_path.rglob("*.db"))
+    assert {path.name for path in made} >= {"run.db", "index.db", "search.db"}
+    for path in made:
+        with closing(sqlite3.connect(path)) as connection:
+            private.refuse_programs(connection)
 
 
 @pytest.mark.parametrize("taken", ["a link", "a file"])
