@@ -115,6 +115,11 @@ class _NoHosts:
     python = javascript = node = None
 
 
+def untimed(what: str, turn: int | None = None) -> AbstractAsyncContextManager[None]:
+    """No limit (`JudgeServices.in_time`)."""
+    return nullcontext()
+
+
 class JudgeServices(msgspec.Struct):
     """What judging may use that lies outside its layer; everything is optional.
 
@@ -133,8 +138,8 @@ class JudgeServices(msgspec.Struct):
     `comparison` holds comparison settings in force (rtol, atol, decimals, ordered, key, and whatever
     `reference` needs). `env` are variables that templates may read. `compares_columns` says that whoever asks
     will compare the columns of a test itself when all have run (promptfoo's select-best, max-score), in
-    `compare_seconds` (None: as long as it takes). `in_time(what)` is entered around the judging of an
-    assertion, and raises `CannotJudge` where that does not end.
+    `compare_seconds` (None: as long as it takes). `in_time(what, turn)` is entered around the judging of an
+    assertion (the turn may be left out), and raises `CannotJudge` where that does not end.
     """
 
     ask_judge: Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]] | None = None
@@ -160,7 +165,7 @@ class JudgeServices(msgspec.Struct):
     env: Mapping[str, str] = {}
     compares_columns: bool = False
     compare_seconds: float | None = None
-    in_time: Callable[[str], AbstractAsyncContextManager[Any]] = nullcontext
+    in_time: Callable[..., AbstractAsyncContextManager[Any]] = untimed
 
 
 class JudgeInput(msgspec.Struct):

@@ -139,7 +139,7 @@ async def judge_one(
         verdict = handler(assertion, evidence, judgement)
         if isinstance(verdict, Verdict) or not isawaitable(verdict):
             return verdict
-        async with evidence.services.in_time(assertion.type):
+        async with evidence.services.in_time(assertion.type, assertion.turn):
             return await verdict
     except (CannotJudge, NeedsTrust) as error:
         return error_verdict(assertion, str(error), [seen.error(error)])

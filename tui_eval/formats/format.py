@@ -375,6 +375,9 @@ class Format:
     timeout_covers_all: bool = False
     """Whether a case's `timeout` is for all its attempts together, not for each."""
 
+    limits_cover_judging: bool = False
+    """Whether, under `compat: reference`, the time of a case and of a turn goes on while its answers are judged."""
+
     def time_for_all(self, case: Case, reference: bool) -> float | None:
         """The seconds of a case whose `timeout` is for all its attempts; None: they have no limit."""
         return case.timeout

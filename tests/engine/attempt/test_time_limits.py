@@ -222,6 +222,43 @@ async def test_many_assertions_that_hang_do_not_take_their_seconds_each(
     assert had == [0.4, 0.2, 0.15, 0.15]
 
 
+@pytest.mark.parametrize(
+    ("case", "turn", "compat", "outcome", "words"),
+    [
+        ("timeout_in_seconds: 1.5", "", "reference", "error", "(the case's time limit of 1.5 s is over)"),
+        ("", "timeout_in_seconds: 1.5", "reference", "error", "(the time limit of turn 1 is over)"),
+        ("timeout_in_seconds: 1.5", "timeout_in_seconds: 1.5", "documented", "passed", ""),
+        ("timeout_in_seconds: 30", "timeout_in_seconds: 30", "reference", "passed", ""),
+    ],
+)
+async def test_limits_of_neuro_san_go_on_while_it_is_judged_as_with_its_driver(
+    project: WriteProject, case: str, turn: str, compat: Any, outcome: str, words: str
+) -> None:
+    """A `gist` that took longer than the case or the interaction had was green."""
+    asked = f"{{text: hi, {turn}, response {{text {{gist: [polite, polite]}}}}}}".replace(", ,", ",")
+    root = project(
+        config="""
+            agents: {neuro-san: {type: echo}}
+            judge: {type: scripted, script: judge.script.yaml}
+        """,
+        **{
+            "judge.script.yaml": "default: {steps: [{wait: 1}, {say: pass}]}\n",
+            "a.hocon": f"agent: a\nconnections: http\n{case}\ninteractions: [{asked}]\n",
+        },
+    )
+    active = await asyncio.to_thread(
+        prepare, RunRequest(paths=[str(root / "a.hocon")], compat=compat, trust=True)
+    )
+    async with asyncio.timeout(30):
+        await active.execute()
+    assert active.writer is not None
+    reader = RunReader(active.writer.folder)
+    attempt = reader.attempt(reader.attempts()[0].id)
+    assert attempt is not None and attempt.outcome == outcome, attempt
+    assert [one.passed for one in attempt.verdicts] == [True, True if outcome == "passed" else None]
+    assert attempt.verdicts[1].reason.endswith(words)
+
+
 async def test_what_is_asked_after_kept_answers_has_the_rest_of_the_time() -> None:
     def took(limits: TimeLimits) -> None:
         limits.took(59.9)  # in all, however often it is said

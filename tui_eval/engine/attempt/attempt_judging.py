@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from tui_eval.assertions.judge_input import (
     JudgeServices,
     Reports,
     RowsAnswer,
+    untimed,
 )
 from tui_eval.assertions.judging import message_of, outcome_of, share_passed
 from tui_eval.engine.attempt import continuing
@@ -89,7 +90,7 @@ async def judged(
     spent_ms: float,
     trace: Trace | None,
     ask: Ask | None,
-    in_time: Callable[[str], AbstractAsyncContextManager[Any]] = nullcontext,
+    in_time: Callable[..., AbstractAsyncContextManager[Any]] = untimed,
 ) -> Judgement:
     """What the assertions say of what was gathered. `ask` sends the agent one more turn, for its rows; None
     where it cannot be asked. `spent_ms` is what the conversation took, `in_time` limits each assertion."""
@@ -123,7 +124,7 @@ async def judged(
         raise
     finally:
         # Else the attempt would hold itself, until the collector comes by.
-        services.rows, services.in_time = None, nullcontext
+        services.rows, services.in_time = None, untimed
     _at_their_turn(judgement.verdicts, conversation)
     return _with_problems(judgement, case, job.compat)
 

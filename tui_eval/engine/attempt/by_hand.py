@@ -22,7 +22,7 @@ from tui_eval.guard.text import clip, storable
 from tui_eval.model import Verdict
 from tui_eval.store.encoding import encode_json
 
-InTime = Callable[[str], AbstractAsyncContextManager[Any]]
+InTime = Callable[..., AbstractAsyncContextManager[Any]]
 """`TimeLimits.judging`."""
 _WORDS = {True: "passed", False: "failed", None: "later"}
 _SO_FAR = {True: "so far yes", False: "not yet", None: "at the end"}

@@ -22,6 +22,7 @@ from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.finished import AttemptFailed
 from tui_eval.engine.plan import Job
+from tui_eval.formats import format_of
 from tui_eval.guard import fair_share
 
 T = TypeVar("T")
@@ -53,6 +54,9 @@ class TimeLimits:
         self._ends: dict[asyncio.Timeout, float] = {}
         self._not_ended = 0
         self._judges = False
+        self._cover_judging = job.compat == "reference" and format_of(job.format).limits_cover_judging
+        self._turns_left: dict[int, float] = {}
+        """What is left of each turn's limit for its tests, where limits cover these."""
         self.waited_ms = 0.0
         """Time that it waited for workers that others held."""
         self.looked_up = ""
@@ -103,12 +107,15 @@ class TimeLimits:
             self._collector.failed(str(failure))
             raise self._cut_off(failure) from None
         finally:
+            if self._cover_judging and not self._endless and (when := scope.when()) is not None:
+                self._turns_left[number] = when - asyncio.get_running_loop().time()
             self._end(scope)
 
     @asynccontextmanager
-    async def judging(self, what: str) -> AsyncIterator[None]:
-        """An assertion is judged inside, in what is left of the attempt's time, and a few seconds at least: the answer
-        is there, and what others said of it stays.
+    async def judging(self, what: str, turn: int | None = None) -> AsyncIterator[None]:
+        """An assertion (of that turn) is judged inside, in what is left of the attempt's time, and a few seconds at
+        least: the answer is there, and what others said of it stays. Where limits cover judging, it has what is left of
+        the case's and of the turn's.
 
         Raises:
             CannotJudge: it took too long.
@@ -120,7 +127,8 @@ class TimeLimits:
             return
         loop = asyncio.get_running_loop()
         began, waited, self.looked_up = loop.time(), self.waited_ms, ""
-        scope = asyncio.timeout_at(self._until(began))
+        until, limit = self._judged_until(began, turn)
+        scope = asyncio.timeout_at(until)
         _move(whole, None)
         self._judges = True
         self._begin(scope)
@@ -133,12 +141,27 @@ class TimeLimits:
             self._not_ended += 1
             seconds = max(loop.time() - began - (self.waited_ms - waited) / 1000, 0.0)
             said = f"did not end within {round(seconds, 1):g} s{self._unresolved}"
-            reason = f"{what}: {said} (the attempt's time limit is {self._job.timeout:g} s)"
-            raise CannotJudge(reason, "not-in-time", f"{what} {said}") from None
+            raise CannotJudge(f"{what}: {said} ({limit})", "not-in-time", f"{what} {said}") from None
         finally:
+            if turn in self._turns_left:
+                self._turns_left[turn] -= loop.time() - began - (self.waited_ms - waited) / 1000
             _move(whole, None if self._endless else self._until(loop.time()))
             self._judges = False
             self._end(scope)
+
+    def _judged_until(self, now: float, turn: int | None) -> tuple[float, str]:
+        """When the judging has to end that begins now, and the limit that says so."""
+        until, limit = self._until(now), f"the attempt's time limit is {self._job.timeout:g} s"
+        if not self._cover_judging or self._endless:
+            return until, limit
+        if self._deadline is not None and self._deadline < until:
+            until, limit = (
+                self._deadline,
+                f"the case's time limit of {self._job.deadline_all or 0.0:g} s is over",
+            )
+        if turn in self._turns_left and now + self._turns_left[turn] < until:
+            until, limit = now + self._turns_left[turn], f"the time limit of turn {turn} is over"
+        return until, limit
 
     def _until(self, now: float) -> float:
         """When what judges the answer has to end that begins now."""

@@ -50,6 +50,7 @@ class NeuroSanFormat(Format):
     saved_endings = (".hocon",)
     named_by_file = True
     timeout_covers_all = True
+    limits_cover_judging = True
     network_is_agent = True
     asks_as_written = True
 
