@@ -166,7 +166,7 @@ async def test_what_a_provider_says_in_place_of_an_answer_is_none_where_it_is_ha
          TEXT["gemini"], "content filter"),
         ({"object": "response", "status": "in_progress", "output": [{"content": [{"text": "PRO"}]}]},
          "output[0].content[0].text", "broke the answer off"),
-        ({"model": "m", "message": {"content": "PRO"}, "done": False}, "message.content", "before it was complete"),
+        ({"model": "m", "created_at": "now", "message": {"content": "PRO"}, "done": False}, "message.content", "before it was complete"),
     ],
 )  # fmt: skip
 async def test_a_whole_answer_that_its_provider_calls_none_is_none_where_it_is_handed_on(
@@ -198,6 +198,7 @@ async def test_that_an_answer_was_cut_off_at_a_limit_is_known_where_it_is_handed
     [
         {"reply": "PRO", "stop_reason": "timeout", "status": "in_progress", "finishReason": "error"},
         {"reply": "PRO", "done": False},
+        {"reply": "PRO", "response": "PRO", "model": "m", "done": False},
         {"reply": "PRO", "candidates": ["Ann"], "choices": []},
     ],
 )

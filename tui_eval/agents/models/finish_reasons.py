@@ -121,7 +121,9 @@ _ENDS = {
 }
 """The types of the events that end a stream, by that of its first."""
 _OF_AI_SDK, _ENDS_OF_AI_SDK = "text-start", ("finish", "abort")
-_OF_GEMINI = ("usageMetadata", "modelVersion", "responseId")
+_OF_GEMINI = ("usageMetadata", "modelVersion")
+_OF_OLLAMA = frozenset(("model", "created_at"))
+"""What their pieces have beside the text: `done: false` alone may be a fact of a conversation."""
 _PLACES = ("choices[0].finish_reason", "candidates[0].finishReason", "promptFeedback.blockReason")
 _PLACES_OF = {"message": "stop_reason", "message_delta": "delta.stop_reason", "finish": "finishReason"}
 """Where a reason stands, by the type of the event or the answer."""
@@ -187,7 +189,7 @@ def _gemini_goes_on(values: Sequence[Any]) -> bool:
 
 def _ollama_goes_on(values: Sequence[Any]) -> bool:
     last = values[-1] if values else None
-    if not isinstance(last, dict) or last.get("done") is not False or "model" not in last:
+    if not isinstance(last, dict) or last.get("done") is not False or not last.keys() >= _OF_OLLAMA:
         return False
     return isinstance(at_path(last, "message.content"), str) or isinstance(last.get("response"), str)
 
