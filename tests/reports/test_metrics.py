@@ -45,6 +45,14 @@ def test_like_nao(vector: dict) -> None:
     assert metrics["by_test"] == expected["by_test"]
 
 
+def test_a_result_whose_name_is_null_has_the_empty_name_as_in_nao() -> None:
+    found = Metrics()
+    for name in (None, ""):
+        found.add({"name": name, "model": "m", "passed": True})
+    (test,) = whole(found.pass_metrics().items())["by_test"]
+    assert (test["name"], test["k"]) == ("", 2)
+
+
 def test_sums_of_money_are_as_exact_as_prices() -> None:
     """`3.5999999999999996` stood in files."""
     found = Metrics()

@@ -118,10 +118,11 @@ class Metrics:
         model = str(result.get("model") or _UNKNOWN)
         for totals in (self._all, self._models.setdefault(model, _Totals())):
             totals.add(result)
-        key = (str(result["name"]) if column is None else column), model
+        name = str(result["name"] or "")
+        key = (name if column is None else column), model
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group(str(result["name"]), model)
+            group = self._groups[key] = _Group(name, model)
         group.k += 1
         group.passed += bool(result.get("passed"))
 

@@ -480,6 +480,8 @@ def _ignored(schema: dict[str, Any]) -> Iterator[str]:
     for key in ("then", "else"):
         if key in schema and "if" not in schema:
             yield f'"{key}" without "if" is ignored'
+    if "additionalItems" in schema and not isinstance(schema.get("items"), list):
+        yield '"additionalItems" is ignored when "items" is not an array of schemas'
     properties: dict[str, Any] = schema.get("properties") or {}
     patterns: dict[str, Any] = schema.get("patternProperties") or {}
     for pattern in patterns if any(inner not in ({}, True) for inner in patterns.values()) else ():
