@@ -13,6 +13,7 @@ from tests.servers import OpenAIServer, Planned
 from tests.servers.base import Seen
 from tests.support.waiting import Clock
 from tui_eval.agents.base import Pace
+from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
@@ -153,6 +154,27 @@ async def test_only_what_is_asked_takes_moments_of_the_rate(project) -> None:
     turns = ", ".join(f"{{name: t{n}, messages: [a{n}, b{n}, c{n}]}}" for n in range(5))
     (root / "turns.yaml").write_text(f"agent: helper\ntest_cases: [{turns}]\n")
     assert await execute() > 1.3, "15 requests, a tenth of a second apart"
+
+
+async def test_a_pause_follows_only_what_was_asked(project) -> None:
+    """As in promptfoo, where no kept answer is followed by its `delay`; nor is one that is judged again."""
+    rows = "".join(f"  - {{vars: {{q: a{n}}}}}\n" for n in range(8))
+    suite = f"prompts: ['{{{{q}}}}']\nproviders: [helper]\nevaluateOptions: {{delay: 300}}\ntests:\n{rows}"
+    config = "agents:\n  it: {type: scripted, script: agent.script.yaml}\nproviders: {helper: it}\n"
+    script = "speed: 0\ndefault: {say: ok}\n"
+    root: Path = project(suite="", script=script, config=config, **{"promptfooconfig.yaml": suite})
+    (root / "suite.yaml").unlink()
+
+    async def took(active: ActiveRun) -> float:
+        began = time.monotonic()
+        assert await active.execute() == "finished"
+        return time.monotonic() - began
+
+    request = RunRequest(paths=[str(root)], cache=True)
+    assert await took(await asyncio.to_thread(prepare, request)) > 2
+    assert await took(await asyncio.to_thread(prepare, request)) < 1.5
+    folder = next(iter((root / ".tui-eval" / "runs").iterdir()))
+    assert await took(await asyncio.to_thread(rescore, folder, overrides=RunRequest(paths=[str(root)]))) < 1.5
 
 
 @pytest.mark.real

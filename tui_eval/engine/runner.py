@@ -303,8 +303,11 @@ class Runner:
         answered = bool(used) or (attempt.error is None and attempt.outcome in ("passed", "failed", "error"))
         if attempt.cost is None and not judged and not attempt.cached and answered:
             self.without_cost += 1
-        if not judged and attempt.usage is not None and self._schedule is not None:
-            self._schedule.spent(ticket, used)
+        if self._schedule is not None:
+            if judged or attempt.duration_ms is None or attempt.cached_words == "cached":
+                self._schedule.unasked(ticket)
+            elif attempt.usage is not None:
+                self._schedule.spent(ticket, used)
         if not self._columns.waits(ticket):
             self._settled(ticket, attempt, packed)
             return

@@ -59,7 +59,7 @@ class _Lane(msgspec.Struct):
 
 
 class _Group(msgspec.Struct):
-    """Attempts of which at most `limit` run at once, with `pause` seconds after each."""
+    """Attempts of which at most `limit` run at once, with `pause` seconds after each that asked its agent."""
 
     limit: int
     pause: float
@@ -118,7 +118,7 @@ class Schedule:
                 group.waiting = deque(_one_by_one(group.waiting))
         self._paused = False
         self._ended = False
-        self._cancelled: set[int] = set()
+        self._no_pause: set[int] = set()
 
     def _lane(self, ticket: Ticket) -> _Lane:
         if ticket.job.judges_only:
@@ -192,6 +192,10 @@ class Schedule:
         """The ticket's attempt has used so many tokens."""
         self._lane(ticket).spend(tokens)
 
+    def unasked(self, ticket: Ticket) -> None:
+        """No agent was asked for this ticket, which has ended: no pause follows it."""
+        self._no_pause.add(ticket.attempt_ref)
+
     def recall(self, agent: str, past: Sequence[tuple[float, int]]) -> None:
         """What attempts of this agent used before the run was interrupted: the seconds since each ended, the longest
         first, and its tokens."""
@@ -213,7 +217,9 @@ class Schedule:
         group = self._group(ticket)
         if group is not None:
             group.running -= 1
-            group.not_before = time.monotonic() + group.pause
+            if ticket.attempt_ref not in self._no_pause:
+                group.not_before = time.monotonic() + group.pause
+        self._no_pause.discard(ticket.attempt_ref)
         self._news.set()
 
     def pause(self, paused: bool) -> None:
