@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+import unicodedata
 
 import pyte
 import pytest
@@ -151,6 +153,17 @@ def test_an_emoji_that_the_terminal_thinks_wider_moves_nothing():
     assert row.rstrip().endswith("bcdefghi") and row[0] == "a"
     shown.take(whole([Strip([Segment(f"a{family}bXdefghi")]).crop_extend(0, 12, None)]))
     assert shown.screen.display[0].replace("\u200d", "").rstrip().endswith("bXdefghi")
+
+
+@pytest.mark.parametrize("text", ["हिन्दी क्षि", "தமிழ்", "বাংলা", "မြန်မာ"])
+def test_vowel_signs_that_stand_beside_their_letter_are_not_painted_over(text):
+    """Rich counts no cell for them, and of हिन्दी stood हन्द in tmux and xterm."""
+    shown = Shown(30, 1)
+    written = shown.take(whole([Strip([Segment(f"✓ {text}  2ms")]).crop_extend(0, 30, None)]))
+    words = re.sub(r" *\x1b\[[0-9;]*[Hm]", "", written)
+    assert words.replace(" ", "").startswith(f"✓{text}2ms".replace(" ", ""))
+    assert cell_len(text) == sum(unicodedata.category(letter) != "Mn" for letter in text)
+    assert all(cell_len(fit(text, width)) == width for width in range(1, 12))
 
 
 def test_the_same_style_is_said_once_and_ended():

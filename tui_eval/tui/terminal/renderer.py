@@ -21,6 +21,7 @@ from colorsys import rgb_to_hsv
 from functools import lru_cache
 from itertools import repeat
 from typing import Any
+from unicodedata import category
 
 from rich.cells import cell_len, split_graphemes
 from rich.color import ColorSystem
@@ -314,9 +315,10 @@ def is_doubtful(text: str) -> bool:
 def _graphemes(cells: list[Cell], text: str, pen: Pen | Style, blank: Pen | Style) -> None:
     for start, end, width in split_graphemes(text)[0]:
         piece = text[start:end]
-        if width:
-            cells.append((piece, blank if piece == " " else pen))
-            cells.extend(repeat(("", pen), width - 1))
-        elif cells:  # it combines with what stands before it
+        if cells and (not width or category(piece[0]) == "Mc"):  # it combines with what stands before it
             before = next((i for i in range(len(cells) - 1, -1, -1) if cells[i][0]), len(cells) - 1)
             cells[before] = (cells[before][0] + piece, cells[before][1])
+            cells.extend(repeat(("", pen), width))
+        elif width:
+            cells.append((piece, blank if piece == " " else pen))
+            cells.extend(repeat(("", pen), width - 1))

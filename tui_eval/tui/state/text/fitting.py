@@ -6,10 +6,13 @@ same for styled text, by what is found here.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice, pairwise
 
-from rich.cells import cell_len, get_character_cell_size, split_graphemes
+from rich import cells as rich_cells
+from rich.cells import cell_len, split_graphemes
 
 __all__ = [
     "breaks",
@@ -24,6 +27,19 @@ __all__ = [
     "wait_words",
     "wrap",
 ]
+
+_rich_size = rich_cells.get_character_cell_size
+
+
+@lru_cache(4096)
+def character_cells(character: str, unicode_version: str = "auto") -> int:
+    """Cells of one character: Rich's, and one for what combines but stands beside (the vowel signs of Hindi, Tamil,
+    Burmese …), as tmux, xterm and most terminals have it. Rich counts none, and what was painted there was painted
+    over."""
+    return _rich_size(character, unicode_version) or int(unicodedata.category(character) == "Mc")
+
+
+rich_cells.get_character_cell_size = character_cells  # type: ignore[assignment]
 
 
 def clusters(text: str) -> Iterator[tuple[str, int]]:
@@ -42,7 +58,7 @@ def reach(text: str, start: int, width: int) -> int:
     cells = 0
     if "\u200d" not in piece and "\ufe0f" not in piece:
         for index, character in enumerate(piece):
-            cells += get_character_cell_size(character)
+            cells += character_cells(character)
             if cells > width:
                 return start + index
         return start + len(piece)
