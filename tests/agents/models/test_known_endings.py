@@ -46,6 +46,11 @@ def ai_sdk(*rest: Any) -> list[Any]:
     ]
 
 
+def ag_ui(*rest: dict[str, Any]) -> list[Any]:
+    pieces = [{"type": "TEXT_MESSAGE_CONTENT", "messageId": "1", "delta": text} for text in SAID]
+    return [{"type": "RUN_STARTED", "runId": "1"}, *pieces, *rest]
+
+
 def chat(*rest: Any, **more: Any) -> list[Any]:
     pieces = [
         {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}], **more}
@@ -71,6 +76,7 @@ TEXT = {
     "responses": "json.delta",
     "gemini": "json.candidates[0].content.parts[0].text",
     "ai_sdk": "json.delta",
+    "ag_ui": "json.delta",
     "chat": "json.choices[0].delta.content",
 }
 
@@ -99,6 +105,7 @@ async def answered(raw: bytes, kind: str, reply: str) -> Reply:
         ("responses", responses()),
         ("gemini", gemini()),
         ("ai_sdk", ai_sdk()),
+        ("ag_ui", ag_ui()),
         ("chat", chat()),
         ("chat", [*chat(finished("tool_calls", id="1"), id="1"), *chat(id="2")]),
     ],
@@ -122,6 +129,7 @@ async def test_a_providers_stream_that_is_handed_on_and_cut_off_is_no_answer(
         ("gemini", gemini("STOP")),
         ("ai_sdk", ai_sdk({"type": "finish"})),
         ("ai_sdk", ai_sdk("[DONE]")),
+        ("ag_ui", ag_ui({"type": "RUN_FINISHED"})),
         ("ai_sdk", [{"type": "start"}, *ai_sdk()[2:]]),  # an endpoint's own events
         ("chat", chat("[DONE]")),
         ("chat", chat(finished("stop"))),
@@ -142,6 +150,7 @@ async def test_a_providers_stream_that_is_handed_on_to_its_end_is_one(kind: str,
         ),
         ("responses", responses(response("failed", error={"message": "boom"})), "boom"),
         ("gemini", gemini("SAFETY"), "content filter stopped it"),
+        ("ag_ui", ag_ui({"type": "RUN_ERROR", "message": "boom"}), "boom"),
         ("ai_sdk", ai_sdk({"type": "abort"}, "[DONE]"), "broke the answer off"),
         ("ai_sdk", ai_sdk({"type": "finish", "finishReason": "content-filter"}), "filter"),
         ("chat", chat(finished("content_filter"), "[DONE]"), "content filter stopped it"),
@@ -204,3 +213,28 @@ async def test_that_an_answer_was_cut_off_at_a_limit_is_known_where_it_is_handed
 )
 async def test_facts_of_an_endpoints_own_are_no_words_of_a_providers(body: dict[str, Any]) -> None:
     assert (await answered(json.dumps(body).encode(), "application/json", "reply")).text == "PRO"
+
+
+@pytest.mark.parametrize(
+    ("kind", "aside"),
+    [
+        ("ai_sdk", {"type": "reasoning-delta", "id": "0", "delta": "a thought"}),
+        ("responses", {"type": "response.reasoning_summary_text.delta", "delta": "a thought"}),
+        ("responses", {"type": "response.function_call_arguments.delta", "delta": '{"q": 1}'}),
+        ("ag_ui", {"type": "TOOL_CALL_ARGS", "toolCallId": "1", "delta": '{"q": 1}'}),
+        ("ag_ui", {"type": "STATE_DELTA", "delta": [{"op": "add"}]}),
+        ("ag_ui", {"type": "REASONING_MESSAGE_CONTENT", "delta": "a thought"}),
+        ("gemini", {"candidates": [{"content": {"parts": [{"text": "a thought", "thought": True}]}}]}),
+    ],
+)
+async def test_thoughts_and_arguments_that_stand_where_pieces_of_the_text_do_are_no_text(
+    kind: str, aside: dict[str, Any]
+) -> None:
+    """`should_contain` passed on a thought."""
+    ends = {
+        "ag_ui": {"type": "RUN_FINISHED"},
+        "ai_sdk": {"type": "finish"},
+        "responses": response("completed"),
+    }
+    whole = gemini("STOP") if kind == "gemini" else [*globals()[kind](), ends[kind]]
+    assert (await streamed(kind, [whole[0], aside, *whole[1:]])).text == "PRO yes"

@@ -45,6 +45,7 @@ from tui_eval.agents.http.json_reply import (
     Paths,
     at_path,
     failure,
+    is_aside,
     read_reply,
     spent_for,
     words_beside_json,
@@ -359,7 +360,7 @@ class HttpSession(RememberingSession):
                     place=place_of(url),
                 )
             return _chat_completion(events, ended, turn, url)
-        found = [at_path(value, paths.reply) for value in values]
+        found = [MISSING if is_aside(value, paths.reply) else at_path(value, paths.reply) for value in values]
         texts = [text_of(text) for text in found if text is not MISSING and text is not None]
         self._check_end(events, values, found)
         if not texts:
@@ -418,7 +419,7 @@ class HttpSession(RememberingSession):
             elif isinstance(value, dict) and place >= spoke:
                 said = failure(value, found[place] if place == spoke else MISSING, reply)
                 kind = str(value.get("type")).lower()
-                if not said and kind == "error":
+                if not said and kind in ("error", "run_error"):
                     said = explain(data)
                 elif not said and kind == "response.failed" and (why := at_path(value, "response.error")):
                     said = explain(text_of({"error": why}))

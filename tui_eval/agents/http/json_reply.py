@@ -63,6 +63,36 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
+_TEXT_OF_RESPONSES = (
+    "response.output_text.delta",
+    "response.refusal.delta",
+    "response.audio.transcript.delta",
+)
+_ASIDES = frozenset(
+    (
+        "reasoning-delta",  # the AI SDK
+        "THINKING_TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_CHUNK",  # AG-UI
+        "TOOL_CALL_ARGS", "TOOL_CALL_CHUNK", "STATE_DELTA", "ACTIVITY_DELTA",
+    )
+)  # fmt: skip
+
+
+def is_aside(event: Any, path: str) -> bool:
+    """Whether what an event of a known protocol's stream has at this path is no text of the answer: a thought, or a
+    piece of a call's arguments, which stand where pieces of the text do (`json.delta`)."""
+    if not isinstance(event, dict):
+        return False
+    kind = event.get("type")
+    if isinstance(kind, str) and (
+        kind in _ASIDES
+        or (kind.startswith("response.") and kind.endswith(".delta") and kind not in _TEXT_OF_RESPONSES)
+    ):
+        return True
+    parent, _, last = path.rpartition(".")
+    part = at_path(event, parent) if last == "text" and parent else None
+    return isinstance(part, dict) and part.get("thought") is True  # Gemini
+
+
 def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tuple[list[Event], Reply]:
     """The events and the reply that a JSON value (or plain text) means. `rows`: data was asked for, and an empty list
     is the rows of an empty result.

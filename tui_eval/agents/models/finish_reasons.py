@@ -107,8 +107,8 @@ def _shown(reason: str | None) -> str:
 #
 # An endpoint of somebody's own may hand on a provider's answer as it came, and `reply` names the text in it: of a
 # stream that is cut off, or an answer that a filter stopped, what was said would be judged as all of it. Chat
-# completions, Anthropic's messages, OpenAI's responses, Gemini, Ollama and the AI SDK are known. A stream counts as one
-# of theirs where it begins as theirs do: one that hands on the pieces of a text alone says nothing of its end.
+# completions, Anthropic's messages, OpenAI's responses, Gemini, Ollama, the AI SDK and AG-UI are known. A stream counts
+# as one of theirs where it begins as theirs do: one that hands on the pieces of a text alone says nothing of its end.
 
 
 _ENDS = {
@@ -118,6 +118,7 @@ _ENDS = {
         "response.incomplete",
         "response.failed",
     ),  # OpenAI's responses
+    "RUN_STARTED": ("RUN_FINISHED", "RUN_ERROR"),  # AG-UI
 }
 """The types of the events that end a stream, by that of its first."""
 _OF_AI_SDK, _ENDS_OF_AI_SDK = "text-start", ("finish", "abort")
