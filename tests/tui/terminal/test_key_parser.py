@@ -57,6 +57,8 @@ def names(found: list[Message]) -> list[str]:
         ("\x1b[I", ["AppFocus"]),
         ("\x1b[<64;30;12M", ["MouseScrollUp"]),
         ("\x1b[?62;4c", []),
+        ("\x1b[M !!j", ["j"]),
+        ("\x1b[M", ["escape", "left_square_bracket", "M"]),
     ],
 )
 def test_esc_and_a_key_that_arrive_together_are_both(sent: str, keys: list[str]) -> None:

@@ -66,6 +66,8 @@ ESC = "\x1b"
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 SEQUENCE = re.compile(r"\x1b\[(?:\[[A-E]|[0-9:;<=>?]*[ -/]*[@-Z\\-~])")
 """A whole one; `[[A` to `[[E` are function keys of Linux' console."""
+OLD_MOUSE = re.compile(r"\x1b\[M[ -\uffff]{3}")
+"""How a terminal tells of the mouse that knows no better way (GNU screen); Textual passes over it."""
 BEGUN = re.compile(r"\x1b\[(?:\[|[0-9:;<=>?]*[ -/]*)")
 TYPED = ("\x1b", "\x1b[", "\x1b[[", "\x1bO")
 """Beginnings of sequences that a person types, too: `esc` and keys."""
@@ -132,6 +134,8 @@ class KeyParser(XTermParser):
         if escape:
             end = len(data) if escape < 0 else escape
             return self._plain(data[:end]), data[end:]
+        if old := OLD_MOUSE.match(data):
+            return [], data[old.end() :]
         if whole := SEQUENCE.match(data):
             return self._sequence(whole[0]), data[whole.end() :]
         if begun := BEGUN.match(data):
