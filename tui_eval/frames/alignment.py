@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -79,7 +80,39 @@ def _best(usable: list[ColumnPair]) -> tuple[float, tuple[ColumnPair, ...]]:
                 share = int(e_hash.is_in(a_hash.implode()).sum() or 0) / length
                 if share > best[0] and share >= least:
                     best = (share, chosen)
+    return _better(usable, best, many)
+
+
+_ID = re.compile(r"(?:^|_|\b)(?:ids?|keys?|uuid|guid|code|sku|nr|no)(?:$|_|\b)|id$|Id\b|ID\b")
+"""Names of numbers that tell rows apart."""
+
+
+def _better(
+    usable: list[ColumnPair], best: tuple[float, tuple[ColumnPair, ...]], many: bool
+) -> tuple[float, tuple[ColumnPair, ...]]:
+    """Columns that name rows (texts, times, ids), in place of a count or an amount that is unique in expected by
+    chance: where the answer has it twice, a row too many is not called one that a join repeats."""
+    if len(best[1]) != 1 or not _measures(best[1][0]):
+        return best
+    measure = best[1][0]
+    if not measure.expected.scale and _unique(measure.a_key):
+        return best
+    names = [one for one in usable[: 4 if many else 8] if one is not measure and not one.expected.scale]
+    for size in (1, 2, 3):
+        for chosen in combinations(names, size):
+            if all(_measures(one) for one in chosen):
+                continue
+            e_hash, a_hash = row_hashes(list(chosen), values=True)
+            if _unique(e_hash) and _unique(a_hash):
+                share = int(e_hash.is_in(a_hash.implode()).sum() or 0) / len(e_hash)
+                if share >= best[0]:
+                    return share, chosen
     return best
+
+
+def _measures(one: ColumnPair) -> bool:
+    """Whether a column may be a count or an amount."""
+    return one.expected.kind == "exact" and not (one.expected.integral and _ID.search(one.name))
 
 
 def loosened(one: ColumnPair) -> ColumnPair:

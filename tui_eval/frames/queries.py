@@ -223,7 +223,9 @@ def _comes_of(
     wanted, taken = align(expected, own, settings, shared), align(own, answer, settings, shared)
     e_rows, own_rows = wanted.aligned()
     taken_rows = taken.aligned()[0]
-    alike = taken.same_cells().with_columns(taken_rows.alias("")).filter(taken_rows.is_not_null()).sort("")
+    alike = (
+        taken.same_cells().with_columns(taken_rows.alias("\0")).filter(taken_rows.is_not_null()).sort("\0")
+    )
     differs = wanted.same_cells().select(pl.all().not_())
     there = own_rows.is_not_null()
     both = e_rows.is_not_null() & there

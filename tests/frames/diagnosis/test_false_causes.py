@@ -57,6 +57,7 @@ def test_ids_that_are_no_count_are_a_limit_though_their_values_are_others() -> N
         counted("rank", 1, [16510.5, 9243.57, 1329.12]),
         [{"oid": 11, "qty": 1}, {"oid": 12, "qty": 2}, {"oid": 13, "qty": 3}, {"oid": 14, "qty": 6}],
         [{"n": 1}, {"n": 2}, {"n": 3}],
+        [{"rank": 1, "seen": "a"}, {"rank": 2, "seen": "b"}, {"rank": 3, "seen": None}],
     ],
 )
 def test_small_numbers_that_add_up_are_no_total(rows: Rows) -> None:
@@ -142,3 +143,109 @@ def test_one_value_is_no_part_of_numbers_that_are_near_to_each_other() -> None:
     assert diagnose(expected, counted("shop", 1, [130, 130, 130])).lines == [
         "n one value for all rows (130) in 3 of 3 rows that differ"
     ]
+
+
+def test_first_months_of_a_quarter_among_others_are_not_cut_to_it() -> None:
+    expected = [{"k": at, "m": f"2024-{month:02}-01"} for at, month in enumerate([5, 10, 2, 12, 6, 8, 3, 9])]
+    actual = [{"k": at, "m": f"2024-{month:02}-01"} for at, month in enumerate([4, 9, 1, 10, 5, 7, 2, 7])]
+    assert not any("cut to" in line for line in diagnose(expected, actual).lines)
+    assert not any("cut to" in line for line in diagnose(expected[:1], actual[:1]).lines)
+    quarters = [{"k": at, "m": f"2024-{month:02}-01"} for at, month in enumerate([4, 10, 1, 10, 4, 7, 1, 7])]
+    assert diagnose(expected, quarters).lines == ["m cut to the quarter in 7 of 7 rows that differ"]
+
+
+def test_two_wrong_truths_are_not_called_one_value_for_all_rows() -> None:
+    expected = [{"k": at, "vip": at > 1} for at in range(5)]
+    actual = [{"k": at, "vip": True} for at in range(5)]
+    assert diagnose(expected, actual).lines == []
+    several = [{"k": at, "vip": at > 4} for at in range(12)]
+    assert "one value for all rows" in diagnose(several, [{**row, "vip": True} for row in several]).lines[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "others"),
+    [
+        ({"n": [12, 7, 9], "status": ["paid", "open", "void"]}, {"n": 7, "status": "new"}),
+        ({"orders": [12, 7, 9], "cid": [9001, 9002, 9007]}, {"orders": 7, "cid": 9005}),
+        (
+            {"qty": [12, 7, 9], "region": ["n", "n", "s"], "month": [1, 2, 1]},
+            {"qty": 7, "region": "s", "month": 2},
+        ),
+    ],
+)
+def test_a_group_too_many_that_counts_as_many_as_another_is_not_repeated_by_a_join(
+    columns: dict[str, list[Any]], others: dict[str, Any]
+) -> None:
+    """A count that is unique in expected by chance is no key where others name the rows."""
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    found = diagnose(rows, [*rows, others])
+    assert not any("repeats" in line for line in found.lines) and found.extra == 1
+    assert found.key[0] in ("status", "cid", "region")
+
+
+def test_an_id_that_the_answer_repeats_is_still_a_join_that_fans_out() -> None:
+    rows = [{"order_id": 7000 + at, "item": f"item {at}"} for at in range(4)]
+    lines = diagnose(rows, [*rows, {"order_id": 7001, "item": "another"}]).lines
+    assert lines == ["order_id, unique in expected, repeats once: a join fans out"]
+
+
+@pytest.mark.parametrize("name", ["n", "s0", "k0", "m0", "rows", "sum of 0", "", "amount"])
+def test_a_column_may_be_called_as_what_is_counted_on_the_way(name: str) -> None:
+    """Of counts called n nothing was said where all are summed to one: an error that nobody saw."""
+    parts, whole = [{name: 171}, {name: 374}, {name: 55}], [{name: 600}]
+    assert "too coarse: summed" in diagnose(parts, whole).lines[0]
+    assert "too fine: summed" in diagnose(whole, parts).lines[0]
+    shops = [{"shop": shop, name: n} for shop, n in [("a", 171), ("a", 374), ("b", 7), ("b", 88)]]
+    by_shop = [{"shop": "a", name: 545}, {"shop": "b", name: 95}]
+    assert "too coarse: summed by shop" in diagnose(shops, by_shop).lines[0]
+    total = [*by_shop, {"shop": None, name: 640}]
+    assert "a ROLLUP" in diagnose(by_shop, total).lines[0]
+
+
+def test_a_finer_grouping_is_said_beside_a_join_that_fans_out() -> None:
+    expected = [{"segment": one, "a": v} for one, v in zip("abc", (1.5, 2.5, 3.25), strict=True)]
+    actual = [
+        {"segment": one, "vip": vip, "a": v + at / 8}
+        for at, (one, v) in enumerate(zip("abc", (1.5, 2.5, 3.25), strict=True))
+        for vip, v in ((True, v + 0.5), (False, v - 0.7))
+    ]
+    line = "segment, unique in expected, repeats 3 times: grouped by vip too, or a join fans out"
+    assert diagnose(expected, actual).lines == [line]
+
+
+@pytest.mark.parametrize(("unit", "size"), [("seconds", 1), ("milliseconds", 0.001), ("days", 86400)])
+def test_an_interval_given_as_a_number_is_no_text_that_was_cut(unit: str, size: float) -> None:
+    """The comparison knows intervals as so many seconds, with a letter behind them."""
+    expected = [{"k": at, "d": f"{at + 3} days"} for at in range(4)]
+    actual = [{"k": at, "d": (at + 3) * 86400 / size} for at in range(4)]
+    lines = diagnose(expected, actual, types={"d": "INTERVAL"}).lines
+    assert lines == [f"d {unit} instead of an interval in 4 of 4 rows that differ"]
+
+
+def test_a_division_of_whole_numbers_is_cut_off_and_not_rounded() -> None:
+    halves = counted("k", 0, [2.5, 3.0, 1.5, 7.5, 4.0, 0.5])
+    assert diagnose(halves, counted("k", 0, [2, 3, 1, 7, 4, 0])).lines[0].startswith("n cut off, not rounded")
+    assert diagnose(halves, counted("k", 0, [3, 3, 2, 8, 4, 1])).lines[0].startswith("n rounded to whole")
+
+
+def test_one_number_in_several_rows_is_rounded_to_nothing() -> None:
+    expected, actual = (
+        counted("k", 0, [251, 17, 251, 33, 251, 251]),
+        counted("k", 0, [250, 17, 250, 33, 250, 250]),
+    )
+    assert not any("rounded" in line for line in diagnose(expected, actual).lines)
+
+
+def test_a_factor_that_was_fitted_to_rounded_values_holds_in_all_rows() -> None:
+    """Weeks between two days, as calendars count them, are no 0.141065 of the days."""
+    days = [334, 333, 221, 330, 285, 150, 98, 340, 12, 77, 201, 305, 289, 264, 181, 45, 359, 66, 118, 243]
+    weeks = [(day + at % 7) // 7 for at, day in enumerate(days)]
+    lines = diagnose(counted("k", 0, days), counted("k", 0, weeks)).lines
+    assert not any("×" in line for line in lines)
+
+
+def test_groups_that_the_answer_lacks_are_none_of_its_sums() -> None:
+    """Both rows without a day were left out: `summed by seen, … of 20 of 20 rows of the answer`, which has 19."""
+    expected: Rows = [{"id": 1000 + at * 7, "seen": f"2024-03-{at + 1:02}"} for at in range(19)]
+    lost: Rows = [{"id": 2063, "seen": None}, {"id": 2085, "seen": None}]
+    assert not any("summed" in line for line in diagnose([*expected, *lost], expected).lines)

@@ -104,7 +104,8 @@ def one_value(e: pl.Series, a: pl.Series, wrong: pl.Series, shown: str) -> Itera
     """
     if len(a) < _LEAST - 1 or a.null_count() or not (a == a.head(1)).all():
         return
-    if e.drop_nulls().n_unique() < (2 if e.dtype == pl.Boolean else 3):
+    truths = e.dtype == pl.Boolean
+    if e.drop_nulls().n_unique() < (2 if truths else 3) or (truths and int(wrong.sum()) < _LEAST - 1):
         return
     of_all = e.dtype.is_float() and bool(near(a.head(1), pl.Series([number(e.sum())]))[0])
     told = {"value": clip(shown, _VALUE), "sum": of_all}

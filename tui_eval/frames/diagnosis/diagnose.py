@@ -49,6 +49,7 @@ from tui_eval.frames.diagnosis.time_changes import (
     epochs,
     moved_days,
     other_formats,
+    spans,
     time_changes,
     written_otherwise,
     zoned_midnights,
@@ -420,6 +421,9 @@ def _changes(facts: _Facts, others: OtherColumns, name: str) -> Iterator[ValueCh
     if strange is not None:
         yield from (change for change in units(e_wrong, strange) if change.count)
     if one.expected.kind == "nested" and e_wrong.dtype == a_wrong.dtype == pl.String:
+        if one.actual.kind in ("exact", "float"):  # no text that was cut
+            yield from (change for change in spans(e_wrong, a_wrong) if change.count)
+            return
         yield from (change for change in elements(e_wrong, a_wrong) if change.count)
     if one.expected.kind == "time" and one.actual.kind == "text" and a_wrong.dtype == pl.String:
         yield from (change for change in other_formats(e_wrong, a_wrong) if change.count)

@@ -172,9 +172,13 @@ def _time_zone(finding: Finding) -> str:
 
 
 def _join_word(finding: Finding) -> str:
-    alike = (
-        ": the same rows again" if finding.parameters["alike"] else _guess(finding, join="a join fans out")
+    grouped = finding.parameters.get("grouped") or ()
+    guess = (
+        _guess(finding, f"grouped by {names_of(grouped)} too", ", or a join fans out")
+        if grouped
+        else _guess(finding, join="a join fans out")
     )
+    alike = ": the same rows again" if finding.parameters["alike"] else guess
     often = "once" if finding.explained == 1 else f"{finding.explained:,} times"
     verb = _verb(finding, "repeats", "repeat")
     return f"{names_of(finding.columns)}, unique in expected, {verb} {often}{alike}"

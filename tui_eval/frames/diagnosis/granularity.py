@@ -15,6 +15,8 @@ from tui_eval.frames.diagnosis.time_changes import moments
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.typed_columns import ReadColumn
 
+_OURS = "\0"
+"""Begins the names of columns that no frame of a person has."""
 _MEASURES = 12
 _FIRST = 2_000
 _MANY, _SOME = 20_000, 300
@@ -152,7 +154,7 @@ def _groupings(
         for period in _PERIODS:
             short = left.dt.truncate(_EVERY[period])
             for more in ((), others) if others else ((),):
-                if measures_of((name, *more)) and _unique(few.select(*more, short.alias(""))):
+                if measures_of((name, *more)) and _unique(few.select(*more, short.alias(_OURS))):
                     yield (name, *more), period, partial(_periods, few, many, name, _EVERY[period], more)
     if len(few) == 1 and measures_of(()):
         yield (), "", dict
@@ -184,13 +186,14 @@ def _summed(
 ) -> tuple[int, int] | None:
     """How many rows of the smaller side are the sums of the larger one's groups, of how many; None where no
     group has several rows."""
-    left = pl.DataFrame(
-        {f"k{i}": key[0] for i, key in enumerate(keys.values())} | {n: few.get_column(n) for n in measures}
+    left, right = (
+        pl.DataFrame(
+            {f"k{i}": key[at] for i, key in enumerate(keys.values())}
+            | {f"m{i}": side.get_column(name) for i, name in enumerate(measures)}
+        )
+        for at, side in enumerate((few, many))
     )
-    right = pl.DataFrame(
-        {f"k{i}": key[1] for i, key in enumerate(keys.values())} | {n: many.get_column(n) for n in measures}
-    )
-    names = [f"k{i}" for i in range(len(keys))]
+    names, measures = [f"k{i}" for i in range(len(keys))], [f"m{i}" for i in range(len(measures))]
     if names:
         if _unique(right.select(names)):
             return None
@@ -213,13 +216,13 @@ def _summed_alike(
     parts = pl.max_horizontal([(pl.col(name) != 0).sum() for name in measures]).alias("n")
     if names:
         groups = right.group_by(names).agg(parts, *sums)
-        both = left.join(groups, on=names, how="full", nulls_equal=True)
+        both = left.with_columns(there=True).join(groups, on=names, how="full", nulls_equal=True)
     else:
         groups = right.select(parts, *sums)
-        both = pl.concat([left, groups], how="horizontal")
+        both = pl.concat([left.with_columns(there=True), groups], how="horizontal")
     near = [
         true((pl.col(name) - pl.col(f"s{index}")).abs() <= 1e-6 + 1e-9 * pl.col(name).abs())
-        | (pl.col(name).is_null() & pl.col("n").is_not_null())
+        | (pl.col("there") & pl.col(name).is_null() & pl.col("n").is_not_null())
         for index, name in enumerate(measures)
     ]
     several = true(pl.col("n") > 1)
@@ -272,21 +275,25 @@ def totals(difference: Difference, missing: pl.Series, extra: pl.Series) -> Find
             )
         )
         bound = [name for name, is_open in zip(names, way, strict=True) if not is_open]
-        sums = [pl.col(name).sum().alias(f"sum of {at}") for at, name in enumerate(measures)]
+        sums = [pl.col(name).sum().alias(f"{_OURS}{at}") for at, name in enumerate(measures)]
         if bound:
-            of = others.group_by(bound).agg(pl.len().alias("rows"), *sums)
+            of = others.group_by(bound).agg(pl.len().alias(_OURS), *sums)
             both = chosen.join(of, on=bound, how="left", nulls_equal=True)
         else:
-            both = chosen.join(others.select(pl.len().alias("rows"), *sums), how="cross")
-        several = several or bool((both.get_column("rows") > 1).any())
+            both = chosen.join(others.select(pl.len().alias(_OURS), *sums), how="cross")
+        several = several or bool((both.get_column(_OURS) > 1).any())
         for at, name in enumerate(measures):
-            if name in summed and not near(both.get_column(name), both.get_column(f"sum of {at}")).all():
+            if name in summed and not near(both.get_column(name), both.get_column(f"{_OURS}{at}")).all():
                 summed.discard(name)
     # Nothing is proved by what is 0 everywhere.
     summed = {name for name in summed if bool((made.get_column(name) != 0).any())}
     if not several or not summed:
         return None
-    if not names and (summed != set(measures) or _by_chance(made, measures)):
+    if (not names and summed != set(measures)) or (
+        all(name in measures for name in difference.key)  # nothing there says that a row is a total
+        and not any(_worded(made.get_column(name)) for name in names)
+        and _by_chance(made, sorted(summed))
+    ):
         return None
     found = tuple(name for name in measures if name in summed)
     return Finding("totals", found, len(rows), len(rows), {"extra": side == "a"})
@@ -304,6 +311,10 @@ def _by_chance(made: pl.DataFrame, measures: list[str]) -> bool:
 _TOTAL = (
     r"(?i)\b(?:all|everything|grand|overall|sub-?totals?|sums?|together|totale?s?|gesamt|insgesamt|summe)\b"
 )
+
+
+def _worded(values: pl.Series) -> bool:
+    return values.dtype == pl.String and bool(values.str.contains(_TOTAL).any())
 
 
 def _opened(values: pl.Series) -> pl.Series:

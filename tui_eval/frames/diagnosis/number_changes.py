@@ -178,6 +178,8 @@ def _factors(
         exactly = int(series(frame, _near(factor) & (pl.col("e") != 0)).sum())
         if tolerance > 10.0**-chance.a_digits and 4 * exactly >= rows:
             continue  # expected values that had been rounded would not be met so often: the others are no such
+        if tolerance and factor not in _NICE and rows < len(both):
+            continue  # it was fitted to values that were rounded, which it then meets in all rows
         nice = factor in _NICE and (round(factor if factor > 1 else 1 / factor) != 7 or _timed(name, 7))
         row = chance.per_row(tolerance, fitted=tolerance > 0 and not nice)
         if nice:
@@ -343,11 +345,23 @@ def _rounding(
             continue  # no digits were lost, or nothing comes near a single step
         mask = series(frame, _rounded(code, digits))
         rows = int(mask.sum())
+        if code == "rounded" and _halved(frame, mask, digits):
+            continue
         if digits < 0 and 2 * int((mask & (frame["a"] != 0).fill_null(False)).sum()) < rows:
             continue  # zeros: any step is wide enough for these
-        if rows >= _ENOUGH * len(both) and rows * finer >= (1 if digits >= 0 else 4):
+        # one number in several rows is near a round one as easily as in one
+        proof = rows if digits >= 0 else pl.DataFrame(frame).filter(mask).n_unique()
+        if rows >= _ENOUGH * len(both) and proof * finer >= (1 if digits >= 0 else 4):
             yield ValueChange(code, mask, {"digits": digits})
             return
+
+
+def _halved(frame: dict[str, pl.Series], mask: pl.Series, digits: int) -> bool:
+    """Whether all that differs lies half a step nearer to 0: rounding takes a half away from it, a division of whole
+    numbers cuts it off."""
+    step = 10.0**-digits
+    less = pl.DataFrame(frame).filter(mask).select((pl.col("e").abs() - pl.col("a").abs()).alias("g"))
+    return len(less) > 0 and bool((less.get_column("g") - step / 2).abs().le(1e-6 * step).all())
 
 
 def _not_rounded(frame: dict[str, pl.Series], both: pl.DataFrame, chance: _Chance) -> Iterator[ValueChange]:
@@ -372,7 +386,7 @@ def _significant(frame: dict[str, pl.Series], both: pl.DataFrame) -> Iterator[Va
         nearest = pl.col("e").round_sig_figs(digits)
         mask = series(frame, true((pl.col("a") - nearest).abs() <= 1e-12 * nearest.abs()))
         rows, large = int(mask.sum()), number(given.abs().min()) >= _EXPONENT
-        if rows >= _ENOUGH * len(both) and rows * digits >= (2 if large else 6):
+        if rows >= _ENOUGH * len(both) and min(rows, both.n_unique()) * digits >= (2 if large else 6):
             yield ValueChange("significant", mask, {"digits": digits})
         return
 

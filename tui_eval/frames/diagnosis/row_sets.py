@@ -278,7 +278,20 @@ def _fan_out(difference: Difference, rows: pl.Series, extra: int) -> Finding:
     hashes = row_hashes(list(difference.pairs.values()), values=True)[1]
     counts = hashes.is_duplicated().gather(rows)
     alike = bool(counts.all()) and not difference.surplus
-    return Finding("fan_out", difference.key, len(rows), extra, {"alike": alike})
+    return Finding(
+        "fan_out", difference.key, len(rows), extra, {"alike": alike, "grouped": _told_by(difference)}
+    )
+
+
+def _told_by(difference: Difference) -> tuple[str, ...]:
+    """The column beyond the expected ones that tells rows with the same key apart, as another GROUP BY has it."""
+    key = [difference.pairs[name].a_key.alias(f"k{at}") for at, name in enumerate(difference.key)]
+    for name, column in difference.surplus.items():
+        if column.series is not None and (column.kind in ("text", "time", "bool") or column.integral):
+            told = pl.DataFrame([*key, column.series.alias("s")])
+            if told.n_unique() == len(told):
+                return (name,)
+    return ()
 
 
 def _repeated(

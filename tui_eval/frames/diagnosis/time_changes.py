@@ -166,6 +166,26 @@ def epochs(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
         )
 
 
+_PARTS = {
+    "seconds": 1.0,
+    "milliseconds": 1e-3,
+    "microseconds": 1e-6,
+    "minutes": 60.0,
+    "hours": 3600.0,
+    "days": 86400.0,
+}
+
+
+def spans(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
+    """Intervals (as `27902520 s`) as a number of seconds, or of another unit."""
+    seconds = e.str.extract(r"^(-?\d+(?:\.\d+)?) s$").cast(pl.Float64, strict=False)
+    frame = {"e": seconds, "a": a.cast(pl.Float64, strict=False)}
+    for given, size in _PARTS.items():
+        span = pl.col("a") * size
+        same = series(frame, true((span - pl.col("e")).abs() <= 1e-9 * pl.col("e").abs() + 1e-6))
+        yield ValueChange("kind", same, {"wanted": "an interval", "given": given})
+
+
 _MOVES = 3
 """Days of which part is found on the neighbouring one, all in one direction, by chance seldom enough."""
 
@@ -315,20 +335,32 @@ _PERIODS = ("week", "month", "quarter", "year")
 """Units of time that are called by a day: the first, or the last."""
 
 
+_FEW = 3
+
+
 def _cuts(frame: dict[str, pl.Series], units: Sequence[tuple[str, str]] = _UNITS) -> Iterator[ValueChange]:
+    """What is cut is cut throughout: some that begin a month or a quarter among others do so by chance."""
     for unit, every in units:
-        mask = series(
-            frame, true((pl.col("e").dt.truncate(every) == pl.col("a")) & (pl.col("e") != pl.col("a")))
-        )
+        mask, sure = _cut_from("e", "a", unit, every, frame)
         if mask.any():
-            yield ValueChange("time_cut", mask, {"unit": unit})
-        mask = series(
-            frame, true((pl.col("a").dt.truncate(every) == pl.col("e")) & (pl.col("e") != pl.col("a")))
-        )
+            yield ValueChange("time_cut", mask, {"unit": unit}, sure=sure)
+        mask, sure = _cut_from("a", "e", unit, every, frame)
         if not mask.any():
             continue
         last = pl.col("a") == pl.col("e").dt.offset_by(every).dt.offset_by("-1d")
         if unit in _PERIODS and bool((series(frame, true(last)) | ~mask).all()):
-            yield ValueChange("not_cut", mask, {"unit": unit, "ends": True})
+            yield ValueChange("not_cut", mask, {"unit": unit, "ends": True}, sure=sure)
         else:
-            yield ValueChange("not_cut", mask, {"unit": unit})
+            yield ValueChange("not_cut", mask, {"unit": unit}, sure=sure)
+
+
+def _cut_from(
+    whole: str, cut: str, unit: str, every: str, frame: dict[str, pl.Series]
+) -> tuple[pl.Series, bool]:
+    """Where one side has the other's times cut to a unit, and whether all of its own are cut to that."""
+    long, short = pl.col(whole), pl.col(cut)
+    mask = series(frame, true((long.dt.truncate(every) == short) & (long != short)))
+    if unit in ("quarter", "year") and int(mask.sum()) < _FEW:
+        months = series(frame, true(long.dt.truncate("1mo") == long))
+        mask = mask & ~months  # months are one in three the first of a quarter
+    return mask, bool(series(frame, true(short.dt.truncate(every) == short) | short.is_null()).all())

@@ -78,6 +78,12 @@ def test_where_there_is_one_line_for_it_the_key_gives_way_to_the_reason() -> Non
     assert plain(short[0]).startswith("v in row 1 ≠ off by 2") and short[1:] == lines[1:]
 
 
+def test_a_day_that_names_its_row_stands_without_a_midnight_however_both_sides_write_it() -> None:
+    rows, other = [{"d": "2024-01-01T00:00:00", "v": 10.5}], [{"d": "2024-01-01", "v": 12.5}]
+    lines = view_of(rows, other, key=["d"], types={"d": "DATE"}).explain(0, 1)
+    assert plain(lines[0]).startswith("v in row 1 (d=2024-01-01) ≠")
+
+
 def test_an_integer_off_by_one_is_a_difference_also_of_a_run_kept_by_an_earlier_version() -> None:
     rows, other = [{"id": 1, "v": 1_000_000}], [{"id": 1, "v": 1_000_001}]
     in_force = {"rtol": 1e-5, "atol": 1e-8, "decimals": None, "ordered": False, "key": None}

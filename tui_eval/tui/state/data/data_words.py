@@ -127,7 +127,7 @@ def explain(view: DataView, shown: int, at: int, room: int = LONGEST) -> list[Li
     number = row.expected_index if row.expected_index is not None else row.actual_index or 0
     named = ", ".join(
         f"{one_line(c.column, 20)}={one_line(c.expected if c.expected is not None else c.actual, 24)}"
-        for c in (without_midnight(view, one) for one in row.cells if one.column in view.key)
+        for c in (without_midnight(view, one, naming=True) for one in row.cells if one.column in view.key)
     )
     head: list[Span] = [
         Span(one_line(cell.column, 40), "strong"),
@@ -156,9 +156,9 @@ def explain(view: DataView, shown: int, at: int, room: int = LONGEST) -> list[Li
     return [tuple(head), *_sides(view, cell, row.status == "different" or cell.same, room)]
 
 
-def without_midnight(view: DataView, cell: Cell) -> Cell:
+def without_midnight(view: DataView, cell: Cell, *, naming: bool = False) -> Cell:
     """A cell of a column of dates or timestamps, as the table shows it; as it came where that is all that
-    tells both sides apart."""
+    tells both sides apart, but where it only names its row."""
     from tui_eval.frames.value_texts import plain_moment  # late: polars
 
     head = next((column for column in view.columns if column.name == cell.column), None)
@@ -167,7 +167,7 @@ def without_midnight(view: DataView, cell: Cell) -> Cell:
     texts = plain_moment(cell.expected, head.days), plain_moment(cell.actual, head.days)
     return (
         cell
-        if texts[0] == texts[1] and cell.expected != cell.actual
+        if not naming and texts[0] == texts[1] and cell.expected != cell.actual
         else replace(cell, expected=texts[0], actual=texts[1])
     )
 
