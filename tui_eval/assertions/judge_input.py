@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from tui_eval.javascript.isolate import JavaScriptHost
     from tui_eval.javascript.node_host import NodeHost
     from tui_eval.scripting.python.python_host import PythonHost
+
+
+judged_about: ContextVar[Callable[[], dict[str, Any]] | None] = ContextVar("judged_about", default=None)
+"""What the question that is being asked of a judge was made of, for a grader that is code and is told it beside."""
 
 
 class CannotJudge(Exception):

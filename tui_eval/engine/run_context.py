@@ -17,7 +17,7 @@ import msgspec
 
 from tui_eval import agents, causes
 from tui_eval.agents.base import Agent, AgentError, Pace, Request, Services, SessionContext
-from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, without_thoughts
+from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, judged_about, without_thoughts
 from tui_eval.config.project import (
     JUDGE_NETWORK,
     AgentSpec,
@@ -492,6 +492,8 @@ class RunContext(Hosts):
         model = model_of(spec, self.trust)
         context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=model, judges=True)
         context.reference = job is not None and job.compat == "reference"
+        if spec.plain and (about := judged_about.get()) is not None:
+            context.vars = about()
         text = f"{system}\n\n{prompt}" if system else prompt
         request = Request(turn=1, text=text, schema=schema)
         if not system:  # a suite's own question, which may be chat messages

@@ -1252,6 +1252,37 @@ async def test_a_chat_that_what_was_filled_in_breaks_is_no_question(tmp_path: Pa
     ]
 
 
+async def test_a_grader_that_is_code_is_told_what_its_question_was_made_of(tmp_path: Path) -> None:
+    root = suite(
+        tmp_path,
+        """
+        prompts: ['{{q}}']
+        providers: [echo]
+        defaultTest: {options: {provider: 'python:grader.py'}}
+        tests:
+          - {vars: {q: '{"a": 1}'}, assert: [{type: llm-rubric, value: 'good {{q}}'}]}
+          - {vars: {q: x}, assert: [{type: factuality, value: good}]}
+          - {vars: {q: y}, assert: [{type: model-graded-closedqa, value: good}]}
+          - {vars: {q: z}, assert: [{type: llm-rubric, value: {k: [1]}, rubricPrompt: 'R {{rubric}}'}, {type: llm-rubric, value: [b, '{{q}}'], rubricPrompt: 'L {{rubric}}'}]}
+        """,
+        grader_py="""
+            import json
+            def call_api(prompt, options, context):
+                told = json.dumps([context["vars"], prompt if prompt[1] == " " else ""], sort_keys=True)
+                return {"output": json.dumps({"pass": True, "category": "C", "reason": told})}
+        """,
+    )
+    attempts, _ = await run(root)
+    said = [json.loads(one.reason) for attempt in attempts for one in attempt.verdicts]
+    assert said == [
+        [{"q": '{"a": 1}', "output": {"a": 1}, "rubric": 'good {"a": 1}'}, ""],
+        [{"q": "x", "input": "x", "ideal": "good", "completion": "x"}, ""],
+        [{"q": "y", "input": "y", "criteria": "good", "completion": "y"}, ""],
+        [{"q": "z", "output": "z", "rubric": '{"k":[1]}'}, 'R {"k":[1]}'],
+        [{"q": "z", "output": "z", "rubric": "b,z"}, "L b,z"],
+    ]
+
+
 PROVIDERS = """
 prompts: ['{{q}}']
 providers: [echo, {id: echo, label: mine}]

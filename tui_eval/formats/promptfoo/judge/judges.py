@@ -8,8 +8,16 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import Any
 
+from msgspec import UNSET
+
 from tui_eval.assertions import evidence as seen
-from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, first_object, without_thoughts
+from tui_eval.assertions.judge_input import (
+    CannotJudge,
+    JudgeAnswer,
+    first_object,
+    judged_about,
+    without_thoughts,
+)
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant, read
 from tui_eval.formats.promptfoo.judge.json_objects import objects_in, placed_objects
 from tui_eval.formats.promptfoo.promptfoo_words import GRADING_KINDS
@@ -119,7 +127,11 @@ class GraderReply:
         template = custom_prompt(self.call) if custom else None
         if template is not None:
             system, question = "", template
-        answer = await self._ask(system or None, question, schema)
+        told = judged_about.set(lambda: asked_about(self.call))
+        try:
+            answer = await self._ask(system or None, question, schema)
+        finally:
+            judged_about.reset(told)
         self._keep(question, answer)
         return answer
 
@@ -205,7 +217,7 @@ def custom_prompt(call: AssertionCall, **more: str) -> str | None:
                 "not-supported",
             )
         prompt = read(expected_values.place(prompt.removeprefix("file://"), call.evidence)).strip()
-    value = call.value if isinstance(call.value, str) else ""
+    value = criteria_of(call)
     variables = {
         **call.evidence.vars,
         "output": call.text,
@@ -225,6 +237,27 @@ def custom_prompt(call: AssertionCall, **more: str) -> str | None:
         return render(prompt, variables, env=call.services.env)
     except TemplateError as error:
         raise CannotJudge(f"rubricPrompt: {error}", "template") from error
+
+
+def criteria_of(call: AssertionCall) -> str:
+    """What an assertion says that a judge goes by, as a template has it: a mapping as JSON, a list as JavaScript
+    writes it."""
+    if call.value is UNSET:
+        return ""
+    return js.json_text(call.value) if isinstance(call.value, dict) else js.string(call.value)
+
+
+def asked_about(call: AssertionCall) -> dict[str, Any]:
+    """The variables that promptfoo gives to a grader beside its question (`context.vars`)."""
+    value, output = criteria_of(call), call.text
+    with suppress(ValueError, RecursionError):
+        output = js.parse_json(output)
+    given, sent = call.evidence.vars, call.evidence.prompt_sent or ""
+    if call.kind in ("factuality", "model-graded-factuality"):
+        return {**given, "input": sent, "ideal": value, "completion": output}
+    if call.kind == "model-graded-closedqa":
+        return {**given, "input": sent, "criteria": value, "completion": output}
+    return {**given, "output": output, "rubric": value}
 
 
 _FUNCTION = re.compile(r"\.[cm]?[jt]s(?::\w+)?$")
