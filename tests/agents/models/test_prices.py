@@ -62,6 +62,27 @@ def test_chatgpt_4o_latest_has_a_price() -> None:
     assert cost("chatgpt-4o-latest", Usage(1_000_000, 1_000_000), {}) == 20
 
 
+@pytest.mark.parametrize(
+    ("model", "price"),
+    [
+        ("gpt-5.4", 2.5 + 1.5),
+        ("openai:responses:gpt-5.4-2026-03-05", 2.5 + 1.5),
+        ("gpt-5.5", 5 + 3),
+        ("gpt-5.1-codex", 1.25 + 1),
+        ("gpt-5-chat-latest", 1.25 + 1),
+        ("claude-opus-4-1-20250805", 15 + 7.5),
+    ],
+)
+def test_models_of_promptfoos_examples_have_its_price(model: str, price: float) -> None:
+    assert cost(model, Usage(100_000, 10_000), {}) == pytest.approx(price / 10)
+
+
+def test_a_prompt_beyond_the_length_that_a_price_is_for_has_none() -> None:
+    assert cost("gpt-5.4", Usage(272_000, 0), {}) == pytest.approx(0.68)
+    assert cost("gpt-5.4", Usage(272_001, 0), {}) is None
+    assert cost("gpt-5.4", Usage(272_001, 0), {"gpt-5.4": {"input": 5.0}}) == pytest.approx(1.360005)
+
+
 @pytest.fixture
 def server() -> Iterator[OpenAIServer]:
     with OpenAIServer() as running:

@@ -2,8 +2,9 @@
 
 USD per million tokens. Nobody here reads the providers' price pages: the figures are those of LiteLLM's
 table (`model_prices_and_context_window_backup.json` of litellm 1.106.2, OpenAI's and Anthropic's own entries,
-read on 2026-11-21), without models whose price depends on the length of the prompt. Models that are not
-here have no cost rather than a guessed one: `prices:` in tui_eval.yaml adds them.
+read on 2026-11-21); those after them are what promptfoo 0.121.20 counts (read on 2026-11-30). Models that are not
+here have no cost rather than a guessed one, nor have those whose price depends on the length of the prompt, where it
+is longer: `prices:` in tui_eval.yaml adds them.
 """
 
 from __future__ import annotations
@@ -57,8 +58,25 @@ PRICES: dict[str, tuple[float, float, float]] = {
     "o3-mini": (1.10, 4.40, 0.55),
     "o3-pro": (20.0, 80.0, 20.0),
     "o4-mini": (1.10, 4.40, 0.275),
+    # Not in that part: promptfoo's.
+    "claude-opus-4": (15.0, 75.0, 1.50),
+    "claude-opus-4-1": (15.0, 75.0, 1.50),
+    "gpt-5-chat": (1.25, 10.0, 0.125),
+    "gpt-5-codex": (1.25, 10.0, 0.125),
+    "gpt-5.1-chat": (1.25, 10.0, 0.125),
+    "gpt-5.1-codex": (1.25, 10.0, 0.125),
+    "gpt-5.1-codex-max": (1.25, 10.0, 0.125),
+    "gpt-5.1-codex-mini": (0.25, 2.0, 0.025),
+    "gpt-5.2-chat": (1.75, 14.0, 0.175),
+    "gpt-5.2-codex": (1.75, 14.0, 0.175),
+    "gpt-5.4": (2.50, 15.0, 0.25),
+    "gpt-5.5": (5.0, 30.0, 0.50),
 }
 """Model → input, output, cached input. Dated snapshots (`gpt-4.1-2025-04-14`) count as their model."""
+
+_AS_LONG_AS = {"gpt-5.4": 272_000, "gpt-5.5": 272_000}
+"""Model → the tokens of a prompt up to which that is its price. Beyond it a token costs more; how long each of several
+requests was, their sum does not say."""
 
 
 _WRITING_SHARE = 0.25
@@ -100,8 +118,10 @@ def _for_million(value: Any) -> float | None:
         return math.nan
 
 
-def price_of(model: str, prices: Mapping[str, Mapping[str, float]]) -> tuple[float, float, float] | None:
-    """Input, output and cached input of a model in USD per million tokens; None where unknown.
+def price_of(
+    model: str, prices: Mapping[str, Mapping[str, float]], tokens: int = 0
+) -> tuple[float, float, float] | None:
+    """Input, output and cached input of a model in USD per million tokens, for so many of input; None where unknown.
 
     `prices` is the project's `{model: {input, output, cached}}`, which wins; a provider's prefix
     (`openai:gpt-4.1`) may be left out on either side.
@@ -114,10 +134,10 @@ def price_of(model: str, prices: Mapping[str, Mapping[str, float]]) -> tuple[flo
             given = float(own.get("input", 0.0))
             cached = own.get("cached", own.get("cached_input", given))
             return given, float(own.get("output", 0.0)), float(cached)
-    for name in (model, bare):
+    for name in (model, bare, _undated(bare)):
         if name in PRICES:
-            return PRICES[name]
-    return PRICES.get(_undated(bare))
+            return PRICES[name] if tokens <= _AS_LONG_AS.get(name, tokens) else None
+    return None
 
 
 def cost(
@@ -135,7 +155,8 @@ def cost(
     """
     if model is None or usage is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None
-    price = _with_own(price_of(model, prices), own)
+    known = price_of(model, prices, usage.input_tokens or 0)
+    price = _with_own(known, own)
     if price is None:
         return None
     cached = usage.cached_tokens or 0
