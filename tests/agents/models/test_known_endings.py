@@ -11,6 +11,7 @@ from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
 from tests.servers.base import Planned
 from tests.support.agents import agent, talk
 from tui_eval.agents import AgentError
+from tui_eval.events import Note
 from tui_eval.model import Reply
 
 SAID = ("PRO ", "yes")
@@ -238,3 +239,32 @@ async def test_thoughts_and_arguments_that_stand_where_pieces_of_the_text_do_are
     }
     whole = gemini("STOP") if kind == "gemini" else [*globals()[kind](), ends[kind]]
     assert (await streamed(kind, [whole[0], aside, *whole[1:]])).text == "PRO yes"
+
+
+async def test_a_thought_is_no_answer_though_reply_leads_to_it() -> None:
+    parts = [{"text": "a thought", "thought": True}, {"text": "PRO"}]
+    body = json.dumps({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}).encode()
+    with pytest.raises(AgentError, match=r"parts\[0\]\.text is a thought of the model's"):
+        await answered(body, "application/json", TEXT["gemini"])
+    path = TEXT["gemini"].replace("parts[0]", "parts[1]")
+    assert (await answered(body, "application/json", path)).text == "PRO"
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        ([{"text": "PRO"}, {"type": "tool_use"}, {"text": "BAD"}], "json.content[0].text is one of 2 texts"),
+        ([{"text": "PRO"}, {"type": "thinking", "thinking": "hm"}, {"text": " "}, "x"], ""),
+    ],
+)
+async def test_texts_beside_the_one_that_reply_names_are_said_not_to_be_judged(
+    listed: list[Any], said: str
+) -> None:
+    with AnyServer() as server:
+        server.plan.append(Planned(body={"content": listed}))
+        it = agent("http", url=server.url, reply="json.content[0].text", retries=0)
+        events, (reply,) = await talk(it, "x")
+        await it.close()
+    assert reply.text == "PRO"
+    notes = [event.text for event in events if isinstance(event, Note)]
+    assert notes == ([f"{said}, and the others are not judged"] if said else [])

@@ -48,6 +48,7 @@ from tui_eval.agents.http.json_reply import (
     is_aside,
     read_reply,
     spent_for,
+    texts_beside,
     words_beside_json,
     written_otherwise,
 )
@@ -56,7 +57,7 @@ from tui_eval.agents.models import finish_reasons
 from tui_eval.agents.programs.command import turn_body
 from tui_eval.agents.promptfoo.provider_response import prompt_of
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Event, Finished, TextDelta, UsageReport
+from tui_eval.events import Event, Finished, Note, TextDelta, UsageReport
 from tui_eval.guard.spelling import close_to
 from tui_eval.model import Reply, Usage
 
@@ -295,6 +296,14 @@ class HttpSession(RememberingSession):
         except AgentError as error:
             raise AgentError(f"{agent.url}: {error}", answer=error.answer, like=error) from None
         self._check_ended([value], reply, done=answer_body.END in data)
+        path = agent.paths.reply or ""
+        if is_aside(value, path):
+            said = f"{path} is a thought of the model's, not its answer"
+            raise AgentError(
+                f"{agent.url}: {said}", answer=reply.text, code="no-field", said=said, place=path
+            )
+        if others := texts_beside(value, path):
+            found.append(Note(f"{path} is one of {others + 1} texts, and the others are not judged"))
         return found, reply
 
     def _check_ended(self, values: list[Any], reply: Reply, *, done: bool) -> None:

@@ -93,6 +93,21 @@ def is_aside(event: Any, path: str) -> bool:
     return isinstance(part, dict) and part.get("thought") is True  # Gemini
 
 
+_ONE_OF_LIST = re.compile(r"(.*)\[(\d+)\]\.([^.\[\]]+)")
+
+
+def texts_beside(value: Any, path: str) -> int:
+    """How many texts stand beside the one at a path into a list (`json.content[0].text`), where the answer may go on:
+    Anthropic and Gemini give several where a model searches, or calls a tool."""
+    found = _ONE_OF_LIST.fullmatch(path)
+    listed = at_path(value, found[1]) if found is not None else None
+    if found is None or not isinstance(listed, list):
+        return 0
+    others = [one for place, one in enumerate(listed) if place != int(found[2]) and isinstance(one, dict)]
+    texts = [one.get(found[3]) for one in others if one.get("thought") is not True]
+    return sum(isinstance(text, str) and bool(text.strip()) for text in texts)
+
+
 def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tuple[list[Event], Reply]:
     """The events and the reply that a JSON value (or plain text) means. `rows`: data was asked for, and an empty list
     is the rows of an empty result.
