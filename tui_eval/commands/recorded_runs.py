@@ -179,7 +179,8 @@ def attempt_text(
             case "tool_result":
                 text = entry.error if entry.error is not None else encode_json(entry.result).decode()
             case "hand_off":
-                text = f"to {entry.name}"
+                asked = f" {encode_json(entry.arguments).decode()}" if entry.arguments is not None else ""
+                text = f"to {entry.name}{asked}"
             case _:
                 text = entry.text
         body = clip(text, 20_000).splitlines() or [""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -188,6 +189,82 @@ async def test_shows_hand_offs_and_tools(name: str, server: NeuroSanServer, it: 
     assert of(events, UsageReport)[-1].usage.output_tokens == 53 and replies[0].cost is None
     assert '"request"' not in of(events, Exchanged)[0].exchange.response
     await it.close()
+
+
+def streamed(*messages: tuple[str, str, str, dict[str, Any] | None]) -> list[Event]:
+    """The events of messages, each a type, an origin (`front/sales:2//echo`), a text and a structure."""
+    reader, events = NeuroSanStream(1), []
+    for kind, origin, text, structure in messages:
+        parts = [re.fullmatch(r"(.+?)(?::(\d+))?", part) for part in re.split(r"(?<!/)/", origin)]
+        at = [{"tool": part[1], "instantiation_index": int(part[2] or 1)} for part in parts if part]
+        line = {"type": kind, "origin": at, "text": text, "structure": structure}
+        events += reader.take({"response": line})
+    return events
+
+
+def invoking(caller: str, name: str, **given: Any) -> tuple[str, str, str, dict[str, Any] | None]:
+    structure = {"invoking_start": True, "invoked_agent_name": name, "params": given}
+    return "AGENT", caller, f"Invoking: `{name}` with:", structure
+
+
+def test_a_call_that_was_refused_leaves_its_arguments_to_no_other() -> None:
+    """As neuro-san 0.7.15 streams it where a call lacks a field: the right one stood there with the wrong one's."""
+    events = streamed(
+        invoking("front", "sly", input="WRONG"),
+        invoking("front", "sly", kind="RIGHT"),
+        ("AGENT", "front/sly", "", {"tool_start": True, "tool_args": {"kind": "RIGHT", "origin_str": "front.sly"}}),
+        ("AGENT", "front/sly", "", {"tool_end": True, "tool_error": False, "tool_output": "right"}),
+        ("AI", "front", "done", None),
+    )  # fmt: skip
+    assert [call.arguments for call in of(events, ToolCall)] == [{"kind": "RIGHT"}]
+    assert [note.text for note in of(events, Note)] == [
+        'called sly with {"input":"WRONG"}, which did not begin'
+    ]
+
+
+def test_what_an_agent_is_asked_says_which_invocation_it_is() -> None:
+    events = streamed(
+        invoking("front", "sales", wrong="BAD"),
+        invoking("front", "sales", q="two"),
+        invoking("front", "sales", q="one"),
+        ("SYSTEM", "front/sales", "You sell.", None),
+        ("HUMAN", "front/sales", "The q is 'one'.", None),
+        ("SYSTEM", "front/sales:2", "You sell.", None),
+        ("HUMAN", "front/sales:2", "The q is 'two'.", None),
+        ("AI", "front/sales:2", "2", None),
+        ("AI", "front/sales", "1", None),
+        ("AI", "front", "done", None),
+    )
+    asked = {event.to: event.arguments for event in of(events, HandOff)}
+    assert asked == {"front.sales": {"q": "one"}, "front.sales-02": {"q": "two"}}
+    assert [note.text for note in of(events, Note)] == [
+        'called sales with {"wrong":"BAD"}, which did not begin'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("network", "invoked"), [("/echo", "__echo"), ("/deep/echo", "__deep__echo"), ("/echo", "/echo")]
+)
+def test_another_network_is_shown_with_what_it_was_asked_and_what_it_answered(
+    network: str, invoked: str
+) -> None:
+    """Of neuro-san 0.7.15 a bare name was left: it is invoked by a name that models can have, and streams nothing."""
+    stream, front = NeuroSanStream(1), {"tool": "front", "instantiation_index": 1}
+    there = [front, {"tool": network, "instantiation_index": 1}]
+    start = {"tool_start": True, "tool_args": {"inquiry": "hi"}}
+    given = {"invoking_start": True, "invoked_agent_name": invoked, "params": {"inquiry": "hi"}}
+    events: list[Event] = []
+    for line in (
+        {"type": "AGENT", "origin": [front], "text": "Invoking", "structure": given},
+        {"type": "AGENT", "origin": there, "text": "Received arguments:", "structure": start},
+        {"type": "AGENT", "origin": there, "text": "", "structure": {"tool_end": True, "tool_output": "yo"}},
+        {"type": "AGENT_TOOL_RESULT", "origin": [front], "tool_result_origin": there, "text": "yo"},
+        {"type": "AI", "origin": [front], "text": "done"},
+    ):
+        events += stream.take({"response": line})
+    assert of(events, HandOff) == [HandOff(f"front.{network}", "", {"inquiry": "hi"})]
+    assert of(events, Message) == [Message("yo", f"front.{network}")]
+    assert not of(events, Note) and not of(events, ToolCall)
 
 
 async def test_a_failing_tool(server: NeuroSanServer, it: Agent) -> None:

@@ -102,6 +102,8 @@ class NeuroSanStream:
         self._invoked: dict[tuple[str, str], list[Any]] = {}
         self._begun: set[str] = set()
         self._ended: set[str] = set()
+        self._told: dict[str, str] = {}
+        """What each agent said last."""
 
     @property
     def failure(self) -> str | None:
@@ -239,13 +241,18 @@ class NeuroSanStream:
             self.unreachable[missed[1]] = None
         speaker = name_of(origin)
         sub = speaker if len(origin) > 1 else ""
+        if kind == "SYSTEM" and len(self._waiting(origin)) > 1:
+            return []  # what it is asked says which of the invocations it is
         if kind in ("SYSTEM", "HUMAN"):
-            return self._begin(origin, None)
+            return self._begin(origin, None, text if kind == "HUMAN" else "")
         if kind in ("AI", "AGENT_FRAMEWORK"):
             events = self._begin(origin, None)
+            if kind == "AI":
+                events += self._never_begun(speaker, sub)
             if kind == "AGENT_FRAMEWORK" and text.startswith(RETRYING):
                 return [*events, Retrying(fact_first(text.removeprefix(RETRYING)), 0.0)]
             if text and sub:
+                self._told[sub] = text
                 events.append(Message(text, sub))
             elif text and self._shown is None:
                 self._shown = text
@@ -277,33 +284,60 @@ class NeuroSanStream:
             return [UsageReport(self.usage or Usage(), self.cost)]
         return [Note(text, sub)] if text else []
 
-    def _begin(self, origin: list[Any], tool: dict[str, Any] | None) -> list[Event]:
+    def _waiting(self, origin: list[Any]) -> list[Any]:
+        """The arguments of the invocations of a callee of this name that have not begun; other networks (`/a/b`) are
+        invoked by a name that models can have (`__a__b`)."""
+        if len(origin) < 2 or name_of(origin) in self._begun:
+            return []
+        caller, name = name_of(origin[:-1]), _tool(origin[-1])
+        if (caller, name) in self._invoked or "/" not in name:
+            return self._invoked.get((caller, name), [])
+        safe = name.replace("/", "__")
+        found = (key for key in self._invoked if key[0] == caller and key[1].startswith("__"))
+        return next((self._invoked[key] for key in found if safe.endswith(key[1])), [])
+
+    def _begin(self, origin: list[Any], tool: dict[str, Any] | None, asked: str = "") -> list[Event]:
         """The first sign of a callee says what the invocation before it was: a tool's start, or a
-        hand-off to an agent that speaks for itself."""
+        hand-off to an agent that speaks for itself. `asked` is what such a one is asked."""
         if len(origin) < 2:
             return []
         callee = name_of(origin)
         if callee in self._begun:
             return []
+        waiting = self._waiting(origin)
         self._begun.add(callee)
-        caller = name_of(origin[:-1])
-        agent = caller if len(origin) > 2 else ""
+        agent = name_of(origin[:-1]) if len(origin) > 2 else ""
         name = _tool(origin[-1])
-        waiting = self._invoked.get((caller, name))
-        arguments = waiting.pop(0) if waiting else None
+        given = (tool or {}).get("tool_args")
+        if isinstance(given, dict):
+            given = {key: value for key, value in given.items() if key not in ("origin", "origin_str")}
+        arguments = _meant(waiting, given, asked)
         if tool is None or name.startswith("/"):
             return [HandOff(callee, agent, arguments)]
-        if arguments is None and isinstance(given := tool.get("tool_args"), dict):
-            arguments = {key: value for key, value in given.items() if key not in ("origin", "origin_str")}
         return [ToolCall(self._id(callee), name, arguments, agent)]
+
+    def _never_begun(self, caller: str, agent: str) -> list[Event]:
+        """What an agent that answers had invoked and nothing else was told of, as calls whose arguments are refused."""
+        events: list[Event] = []
+        for key in [key for key in self._invoked if key[0] == caller]:
+            for arguments in self._invoked.pop(key):
+                said = one_line(encode(arguments).decode("utf-8", "replace"), 300)
+                events.append(Note(f"called {key[1]} with {said}, which did not begin", agent))
+        return events
 
     def _end(self, origin: list[Any], structure: dict[str, Any]) -> list[Event]:
         callee = name_of(origin)
         name = _tool(origin[-1]) if origin else ""
-        if callee in self._ended or name.startswith("/") or len(origin) < 2:
+        if callee in self._ended or len(origin) < 2:
             return []
         self._ended.add(callee)
         output = structure.get("tool_output")
+        if name.startswith("/"):  # a network of its own, of which nothing else may be told
+            said = text_of(output)
+            known = any(
+                told == said for who, told in self._told.items() if f"{who}.".startswith(f"{callee}.")
+            )
+            return [] if known or not said else [Message(said, callee)]
         error = text_of(output) if structure.get("tool_error") else None
         agent = name_of(origin[:-1]) if len(origin) > 2 else ""
         return [ToolResult(self._id(callee), name, None if error is not None else output, error, agent)]
@@ -323,6 +357,28 @@ class NeuroSanStream:
 
     def _id(self, callee: str) -> str:
         return f"{self.turn}:{callee}"
+
+
+def _meant(waiting: list[Any], given: Any, asked: str) -> Any:
+    """The arguments of the invocation that has begun, which then waits no more: those that its start tells
+    (`given`), or that what it is asked holds, else the first. A call that was refused waits before the right one."""
+    if isinstance(given, dict):
+        found = [
+            place
+            for place, one in enumerate(waiting)
+            if isinstance(one, dict) and all(given.get(key) == value for key, value in one.items())
+        ]
+        return waiting.pop(found[0]) if found else given
+    if not waiting:
+        return None
+    held = [_held(one, asked) for one in waiting] if asked else [0]
+    return waiting.pop(held.index(max(held)))
+
+
+def _held(arguments: Any, asked: str) -> int:
+    """How much of what an agent is asked these arguments are; 0 where it does not hold all of them."""
+    texts = [text_of(value) for value in arguments.values()] if isinstance(arguments, dict) else []
+    return sum(map(len, texts)) if all(text in asked for text in texts) else 0
 
 
 def _no_message(line: Any) -> AgentError:
