@@ -231,10 +231,12 @@ def _in_file(value: Any) -> bool:
 def _from_file(options: Options, reference: str, key: str) -> Any:
     import yaml
 
+    from tui_eval.yaml.bounded import load_bounded
+
     path = options.path(reference.removeprefix("file://"), f"parameters.{key}")
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        return yaml.load(path.read_text("utf-8"), Loader=loader)  # JSON is YAML
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        return load_bounded(path.read_text("utf-8"), loader)  # JSON is YAML
+    except (OSError, ValueError, yaml.YAMLError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise options.error(f"parameters.{key}", f"cannot read {path.name}: {reason}") from None

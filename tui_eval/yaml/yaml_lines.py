@@ -71,6 +71,9 @@ DEEPEST = 200
 MOST_VALUES = 5_000_000
 """Values a document may have once its aliases are followed (`&a [*b, *b]` doubles with each line)."""
 
+MOST_TEXT = 100_000_000
+"""Characters of texts that it may have beyond its own, once they are: one long text that ten thousand aliases name."""
+
 _TAG = "tag:yaml.org,2002:"
 _TEXT, _MAPPING, _SEQUENCE = f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq"
 PLAIN = "plain"
@@ -218,7 +221,7 @@ def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> 
             composer.depth = 0
             node = composer.get_node()
             if node is not None:
-                documents.append(_construct(node, path, core))
+                documents.append(_construct(node, path, core, len(text) + MOST_TEXT))
     except yaml.MarkedYAMLError as error:
         joined = joined_pairs(text, error) if core and mended < MOST_MENDED else None
         if joined is not None:
@@ -237,8 +240,8 @@ def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> 
     return documents or [YamlDocument(None, YamlLines(None), [])]
 
 
-def _construct(root: Node, path: str, core: bool) -> YamlDocument:
-    builder = _Builder(path, core_scalar if core else safe_scalar, core)
+def _construct(root: Node, path: str, core: bool, most_text: int) -> YamlDocument:
+    builder = _Builder(path, core_scalar if core else safe_scalar, core, most_text)
     try:
         value = builder.build(root)
     except _Refused as error:
@@ -349,16 +352,17 @@ class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
 
 
 class _Builder:
-    def __init__(self, path: str, scalar: Callable[[str], Any], core: bool) -> None:
+    def __init__(self, path: str, scalar: Callable[[str], Any], core: bool, most_text: int) -> None:
         self.problems: list[Problem] = []
         self.misread: list[tuple[Node, Problem, bool]] = []
         self._path = path
         self._core = core
         self._scalar = scalar
         self._scalars: dict[str, Any] = {}
-        self._done: dict[int, tuple[Any, int]] = {}
+        self._done: dict[int, tuple[Any, int, int]] = {}
         self._open: set[int] = set()
-        self._count = 0
+        self._count = self._text = 0
+        self._most_text = most_text
 
     def build(self, node: Node) -> Any:
         if isinstance(node, ScalarNode):
@@ -366,26 +370,30 @@ class _Builder:
         known = self._done.get(id(node))
         if known is not None:
             self._count += known[1]
+            self._text += known[2]
             self._check_size(node)
             return known[0]
         if id(node) in self._open:
             raise _Refused("an alias that contains itself", node)
         self._open.add(id(node))
-        before = self._count
+        before, text_before = self._count, self._text
         self._count += 1
         value = self._mapping(node) if isinstance(node, MappingNode) else self._sequence(node)
         self._open.discard(id(node))
-        self._done[id(node)] = (value, self._count - before)
+        self._done[id(node)] = (value, self._count - before, self._text - text_before)
         self._check_size(node)
         return value
 
     def _check_size(self, node: Node) -> None:
         if self._count > MOST_VALUES:
             raise _Refused(f"aliases that unfold to more than {MOST_VALUES:,} values", node)
+        if self._text > self._most_text:
+            raise _Refused(f"aliases that unfold to more than {MOST_TEXT:,} characters", node)
 
     def _leaf(self, node: ScalarNode) -> Any:
-        self._count += 1
         tag, text = node.tag, node.value
+        self._count += 1
+        self._text += len(text)
         if tag == PLAIN:
             try:
                 return self._scalars[text]

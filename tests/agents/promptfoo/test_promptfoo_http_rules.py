@@ -61,6 +61,12 @@ async def test_a_body_of_files(tmp_path: Path, server: AnyServer) -> None:
     assert [seen.body for seen in server.requests] == [{"m": "hi", "answer": "yes"}, {"inner": {"n": [1]}}]
     with pytest.raises(ConfigError, match=r"config\.body: file://no\.json: No such file"):
         await asked(server, tmp_path, method="POST", body="file://no.json")
+    lines = "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+    (tmp_path / "b.yaml").write_text(f"a0: &a0 [x]\n{lines}")
+    with pytest.raises(
+        ConfigError, match=r"config\.body: file://b\.yaml: .*aliases that unfold to more than"
+    ):
+        await asked(server, tmp_path, method="POST", body="file://b.yaml")
 
 
 async def test_a_body_that_does_not_fit_its_type(server: AnyServer) -> None:

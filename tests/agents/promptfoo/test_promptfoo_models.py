@@ -17,7 +17,7 @@ from tests.support.agents import context, of, talk
 from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request, Session, for_provider
 from tui_eval.agents.promptfoo.promptfoo_models import betas, chat, messages, responses, spoken
-from tui_eval.config.project import Config, fill
+from tui_eval.config.project import Config, ConfigError, fill
 from tui_eval.events import Event, Finished, Note, ReasoningDelta, TextDelta, ToolCall
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Reply
@@ -222,6 +222,17 @@ async def test_a_format_s_schema_may_stand_in_a_file_of_its_own(
     given = f"file://{tmp_path}/f.json" if in_file else form
     await asked(server, "openai:chat:m", completion(content="{}"), response_format=given)
     assert server.requests[0].body["response_format"]["json_schema"]["schema"] == {"type": "object"}
+
+
+async def test_a_file_whose_aliases_unfold_to_billions_of_values_is_refused(
+    server: AnyServer, tmp_path: Path
+) -> None:
+    """A kilobyte of tools took the machine's memory, and the whole run with it."""
+    lines = "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+    (tmp_path / "t.yaml").write_text(f"a0: &a0 [x]\n{lines}")
+    with pytest.raises(ConfigError, match=r"cannot read t\.yaml: its aliases unfold to more than"):
+        await asked(server, "openai:chat:m", completion(content="{}"), tools=f"file://{tmp_path}/t.yaml")
+    assert not server.requests
 
 
 def calling(*names: str) -> Planned:

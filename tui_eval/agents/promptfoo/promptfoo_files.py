@@ -72,9 +72,12 @@ class SettingsFiles:
             if name.endswith(".json"):
                 return decode(text)
             if name.endswith((".yaml", ".yml")):
-                from ruamel.yaml import YAML
+                from tui_eval.yaml.yaml_lines import load
 
-                return YAML(typ="safe").load(text)
-        except Exception as error:  # ruamel raises ValueError and its own
+                read = load(text, value, core=True)
+                if read.problems:
+                    raise ValueError(str(read.problems[0]))
+                return read.value
+        except ValueError as error:
             raise ConfigError(f"{self.where}.{key}: {value}: {one_line(str(error), 120)}") from None
         return text

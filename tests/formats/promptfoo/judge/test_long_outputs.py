@@ -57,6 +57,16 @@ async def test_html_that_no_reader_gets_to_the_end_of_is_an_error(
         )
 
 
+@pytest.mark.parametrize("kind", ["contains-json", "not-contains-json"])
+async def test_yaml_whose_aliases_unfold_to_billions_of_values_is_an_error(kind: str, services: Any) -> None:
+    """An answer of 800 characters took the machine's memory."""
+    bomb = "{a0: &a0 [x], " + ", ".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40)) + "}"
+    found = await verdict(bomb, {"type": kind}, services)
+    assert found.passed is None and "its aliases unfold to more than" in found.reason
+    found = await verdict('{"a": 1}', {"type": "is-json", "value": bomb}, services)
+    assert found.passed is None and "its aliases unfold to more than" in found.reason
+
+
 async def test_html_is_read_beside_the_loop_as_on_it(services: Any) -> None:
     for size in (10, 5_000):
         assert (await verdict("<p>word</p>" * size, {"type": "is-html"}, services)).passed

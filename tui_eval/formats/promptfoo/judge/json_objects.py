@@ -72,8 +72,12 @@ def _read(text: str) -> Any:
         pass
     import yaml
 
+    from tui_eval.yaml.bounded import UnfoldsTooFar, load_bounded
+
     try:
-        return _portable(yaml.load(_as_yaml(text), Loader=loader()))
+        return _portable(load_bounded(_as_yaml(text), loader()))
+    except UnfoldsTooFar as error:
+        raise CannotJudge(f"the YAML in the answer: {error}") from None
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         return None
 

@@ -341,8 +341,10 @@ def _schema(kind: str, value: Any) -> Any:
     if isinstance(value, str):
         import yaml
 
+        from tui_eval.yaml.bounded import load_bounded
+
         try:
-            value = yaml.load(value, Loader=loader())
+            value = load_bounded(value, loader())
         except (yaml.YAMLError, ValueError) as error:
             raise CannotJudge(
                 f"{kind}: the schema is not YAML: {' '.join(str(error).split())}", "file"
