@@ -27,8 +27,10 @@ def tool_call_f1(call: AssertionCall) -> Result:
         isinstance(value, str | list),
         '"tool-call-f1" assertion requires a value: array of tool names or comma-separated string',
     )
-    names = value.split(",") if isinstance(value, str) else map(js.string, value)
-    expected = {js.trim(name) for name in names if js.trim(name)}
+    # As promptfoo: a stray comma expects a tool without a name, which the reason shows.
+    expected = (
+        {js.trim(name) for name in value.split(",")} if isinstance(value, str) else {*map(js.string, value)}
+    )
     invariant(value != [], '"tool-call-f1" assertion requires at least one expected tool name')
     called = called_tools(call.output)
     if not called and not call.evidence.reference:
