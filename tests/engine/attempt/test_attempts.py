@@ -122,6 +122,18 @@ async def test_an_answer_with_bytes_that_are_no_text_says_so(project: Callable[.
     )
 
 
+async def test_an_answer_with_a_terminals_codes_says_so(project: Callable[..., Path]) -> None:
+    """It is judged as it is, and a figure that a program highlights is not found in it."""
+    root = project(
+        suite="agent: helper\ntest_cases:\n  - {name: one, input: hi, expected: {should_not_contain: [€79]}}\n",
+        config="agents:\n  helper: {type: command, command: [printf, '€\\033[1m79\\033[0m']}\n",
+    )
+    _, reader = await go(root, trust=True)
+    attempt = only(reader)
+    (note,) = [entry.text for entry in attempt.transcript if entry.kind == "note"]
+    assert attempt.outcome == "passed" and note.startswith("the answer has a terminal's codes in it")
+
+
 @pytest.mark.real
 async def test_a_function_of_a_package(project: Callable[..., Path]) -> None:
     root = project(

@@ -24,6 +24,10 @@ CUT_OFF = "the answer was cut off at a limit of its length"
 UNREADABLE = (
     "some bytes of the answer are no text and stand there as �: what must not be said may be among them"
 )
+COLOURED = (
+    "the answer has a terminal's codes in it (colours): a word that they split is not found, nor is one that must not "
+    "be said"
+)
 _PRINTED = 100_000  # characters kept of what people's code prints during one attempt
 _LIVE_VALUE = 2000  # characters of arguments or a result shown live; all of it is in the transcript
 _OF_TRIES = (events.Retrying, events.Exchanged)
@@ -368,6 +372,9 @@ class Collector:
         if "�" in reply.text:
             self._add("note", text=UNREADABLE)
             self._show("note", UNREADABLE)
+        if "\x1b[" in reply.text:
+            self._add("note", text=COLOURED)
+            self._show("note", COLOURED)
         if reply.cached or self._usage.get(reply.turn) != (reply.usage, reply.cost):  # else it was reported
             self._whole = None
             self._progress()
