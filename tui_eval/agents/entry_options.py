@@ -231,7 +231,7 @@ def _in_file(value: Any) -> bool:
 def _from_file(options: Options, reference: str, key: str) -> Any:
     import yaml
 
-    from tui_eval.yaml.bounded import load_bounded
+    from tui_eval.yaml.yaml_scalars import load_bounded
 
     path = options.path(reference.removeprefix("file://"), f"parameters.{key}")
     try:

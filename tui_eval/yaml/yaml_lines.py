@@ -20,7 +20,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.resolver import Resolver
 
 from tui_eval.model import Problem
-from tui_eval.yaml.yaml_scalars import core_scalar, safe_scalar
+from tui_eval.yaml.yaml_scalars import DEEPEST, core_scalar, safe_scalar
 
 # -- Characters that JSON writes as two escapes (`\ud83d\ude00`), which js-yaml reads and libyaml refuses.
 
@@ -64,9 +64,6 @@ def _one(pair: re.Match[str]) -> str:
     high, low = int(pair[1], 16), int(pair[2], 16)
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
 
-
-DEEPEST = 200
-"""Levels of nesting allowed; the C composer would overflow its stack far beyond that."""
 
 MOST_VALUES = 5_000_000
 """Values a document may have once its aliases are followed (`&a [*b, *b]` doubles with each line)."""

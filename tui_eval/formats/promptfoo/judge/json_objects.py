@@ -72,7 +72,7 @@ def _read(text: str) -> Any:
         pass
     import yaml
 
-    from tui_eval.yaml.bounded import UnfoldsTooFar, load_bounded
+    from tui_eval.yaml.yaml_scalars import UnfoldsTooFar, load_bounded
 
     try:
         return _portable(load_bounded(_as_yaml(text), loader()))

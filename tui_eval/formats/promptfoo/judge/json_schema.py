@@ -341,7 +341,7 @@ def _schema(kind: str, value: Any) -> Any:
     if isinstance(value, str):
         import yaml
 
-        from tui_eval.yaml.bounded import load_bounded
+        from tui_eval.yaml.yaml_scalars import load_bounded
 
         try:
             value = load_bounded(value, loader())

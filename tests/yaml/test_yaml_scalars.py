@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tui_eval.yaml.bounded import UnfoldsTooFar, load_bounded
 from tui_eval.yaml.yaml_lines import load
+from tui_eval.yaml.yaml_scalars import UnfoldsTooFar, load_bounded
 
 LAUGHS = "{a0: &a0 [x, x], " + ", ".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 60)) + "}"
 MERGED = "m0: &m0 {a: 1}\n" + "".join(f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}]}}\n" for n in range(1, 40))
