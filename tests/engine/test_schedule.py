@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.schedule import Schedule, within_open_files
+from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 
 SUITE = "agent: helper\ntest_cases: [{name: one, input: hi}, {name: two, input: hi}]\n"
@@ -154,6 +156,55 @@ async def test_only_what_is_asked_takes_moments_of_the_rate(project) -> None:
     turns = ", ".join(f"{{name: t{n}, messages: [a{n}, b{n}, c{n}]}}" for n in range(5))
     (root / "turns.yaml").write_text(f"agent: helper\ntest_cases: [{turns}]\n")
     assert await execute() > 1.3, "15 requests, a tenth of a second apart"
+
+
+HOCON = """{"agent": "travel", "success_ratio": "%s", "timeout_in_seconds": 1,
+ "interactions": [{"text": "hi", "response": {"text": {"keywords": ["ok"]}}}]}"""
+
+
+async def errors_of(
+    project, agent: str, ratio: str, concurrency: int, files: Mapping[str, str], pauses: float = 0.0
+) -> list[str | None]:
+    """Of a case that has a second for all its attempts; after the first one the run pauses for so many."""
+    config = f"agents:\n  neuro-san: {{{agent}}}\n"
+    script = "speed: 1\ndefault: {steps: [{wait: 0.2}, {say: ok}]}\n"
+    root: Path = project(suite="", script=script, config=config, **{"case.hocon": HOCON % ratio, **files})
+    (root / "suite.yaml").unlink()
+    request = RunRequest(paths=[str(root)], concurrency=concurrency, trust=True)
+    active = await asyncio.to_thread(prepare, request)
+    told: list[str | None] = []
+    tasks: list[asyncio.Task[None]] = []
+
+    async def pause() -> None:
+        await active.runner.pause(True)
+        await asyncio.sleep(pauses)
+        await active.runner.pause(False)
+
+    def done(_job: object, _number: int, attempt: Attempt) -> None:
+        told.append(attempt.error)
+        if pauses and len(told) == 1:
+            tasks.append(asyncio.ensure_future(pause()))
+
+    active.runner.on_done = done
+    assert await active.execute() == "finished"
+    return told
+
+
+async def test_a_cases_time_goes_on_only_while_its_attempts_do(project) -> None:
+    """neuro-san's limit covers all attempts: those after the first were errors without being asked, where the rate kept
+    them waiting, the first one's agent was made ready, or the run paused."""
+    scripted = "type: scripted, script: agent.script.yaml"
+    assert await errors_of(project, f"{scripted}, rate: {{requests: 100}}", "1/4", 4, {}) == [None] * 4
+    assert await errors_of(project, scripted, "1/2", 1, {}, pauses=1.2) == [None] * 2
+    loads = {"slow.py": "import time\ntime.sleep(1.5)\ndef answer(message):\n    return 'ok'\n"}
+    assert await errors_of(project, "type: python, function: 'slow.py:answer'", "1/2", 1, loads) == [None] * 2
+
+
+async def test_a_cases_time_is_over_for_all_its_attempts(project) -> None:
+    """What they take themselves counts, one after the other."""
+    slow = {"slow.script.yaml": "speed: 1\ndefault: {steps: [{wait: 0.7}, {say: ok}]}\n"}
+    first, *others = await errors_of(project, "type: scripted, script: slow.script.yaml", "1/3", 1, slow)
+    assert first is None and all("1 s for all its attempts are over" in str(error) for error in others)
 
 
 async def test_a_pause_follows_only_what_was_asked(project) -> None:

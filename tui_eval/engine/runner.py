@@ -52,6 +52,29 @@ class Limits(msgspec.Struct):
     step: bool = False
 
 
+_MOMENT = 0.1
+
+
+class _SharedLimit(msgspec.Struct):
+    """A time limit of several attempts together: when it is over (loop time), which moves on by what does not count for
+    it. `held` is how long the schedule had kept them waiting for nothing of their own when that was last looked at."""
+
+    ends: float
+    held: float
+
+    def until(self, held: float) -> float:
+        """When it is over, as far as is known now."""
+        self.ends += held - self.held
+        self.held = held
+        return self.ends
+
+    def had(self, ends: float, uncounted: float) -> None:
+        """An attempt that began when it was over at `ends` had so many seconds that do not count (for a rate, or until
+        its agent was ready). What others had at the same time is the same time; a moment is the engine's own work."""
+        if uncounted > _MOMENT:
+            self.ends = max(self.ends, ends + uncounted)
+
+
 class Runner:
     """Executes jobs at a place (None: here). `on_done(job, number, attempt)` is called after each attempt,
     `writer` None keeps nothing (`--no-store`)."""
@@ -99,7 +122,7 @@ class Runner:
         self._limit_reached: str | None = None
         self.spent_at_limit: float | None = None
         """USD, where the run was stopped by its cost limit, or would have been."""
-        self._deadlines: dict[int | str, float] = {}
+        self._shared: dict[int | str, _SharedLimit] = {}
         self._schedule: Schedule | None = None
         self.earlier: list[Ended] = []
         self.compared_anew: list[str] = []
@@ -258,7 +281,8 @@ class Runner:
         if self.on_start is not None:
             self.on_start(job, ticket.number, ticket.attempt_ref)
         started, began = self.environment.now(), time.perf_counter()
-        task = asyncio.create_task(self.place.attempt(ticket, self._deadline(job), self._left))
+        shared, ends = self._shared_limit(ticket)
+        task = asyncio.create_task(self.place.attempt(ticket, ends, self._left))
         self._tasks[ticket.attempt_ref] = task
         try:
             attempt, packed = await task
@@ -282,6 +306,8 @@ class Runner:
         finally:
             self._tasks.pop(ticket.attempt_ref, None)
             self._left.pop(ticket.attempt_ref, None)
+        if shared is not None and ends is not None and attempt.duration_ms is not None:
+            shared.had(ends, time.perf_counter() - began - attempt.duration_ms / 1000)
         try:
             if self.writer is not None and packed is None and has_long(attempt):
                 # Its place stays taken meanwhile: long answers are not gathered faster than they are packed.
@@ -361,15 +387,21 @@ class Runner:
             self.stopped_because = self._limit_reached = reached
             self.spent_at_limit = spent
 
-    def _deadline(self, job: Job) -> float | None:
+    def _shared_limit(self, ticket: Ticket) -> tuple[_SharedLimit | None, float | None]:
         """A neuro-san case's limit covers all its attempts from the first one's start, promptfoo's
-        `maxEvalTimeMs` all rows of the suite."""
-        if job.deadline_suite is not None:
-            end = asyncio.get_running_loop().time() + job.deadline_suite
-            return self._deadlines.setdefault(job.suite, end)
-        if job.deadline_all is None:
-            return None
-        return self._deadlines.setdefault(id(job), asyncio.get_running_loop().time() + job.deadline_all)
+        `maxEvalTimeMs` all rows of the suite; when it is over. What moves the case's on, to whom it is known; the
+        suite's goes on but for a pause of the run."""
+        job, schedule = ticket.job, self._schedule
+        if schedule is None:
+            return None, None
+        suite = job.deadline_suite
+        seconds = job.deadline_all if suite is None else suite
+        if seconds is None:
+            return None, None
+        held = schedule.held(ticket) if suite is None else schedule.paused_for
+        first = _SharedLimit(asyncio.get_running_loop().time() + seconds, held)
+        shared = self._shared.setdefault(id(job) if suite is None else job.suite, first)
+        return shared if suite is None else None, shared.until(held)
 
     # Asked for from outside, on the same loop
 

@@ -28,7 +28,7 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
 
 class _Lane(msgspec.Struct):
     """The attempts of one agent and what it can take: `limit` at once, requests at its `pace`, `tokens`
-    a minute."""
+    a minute. `held`: for how many seconds one could have begun but for these two, at present since `held_since`."""
 
     limit: int
     pace: Pace
@@ -37,6 +37,19 @@ class _Lane(msgspec.Struct):
     running: int = 0
     spent: float = 0.0
     spent_at: float = msgspec.field(default_factory=time.monotonic)
+    held: float = 0.0
+    held_since: float | None = None
+
+    def hold(self) -> None:
+        """From now on an attempt waits for the rate alone."""
+        if self.held_since is None:
+            self.held_since = time.monotonic()
+
+    def let_go(self) -> None:
+        """It waits no longer for that."""
+        if self.held_since is not None:
+            self.held += time.monotonic() - self.held_since
+            self.held_since = None
 
     def seconds_until_allowed(self) -> float:
         """How long until another attempt may start; 0: now."""
@@ -116,7 +129,9 @@ class Schedule:
         for group in self._groups.values():
             if group.limit == 1:
                 group.waiting = deque(_one_by_one(group.waiting))
-        self._paused = False
+        self._paused_at: float | None = None
+        self.paused_for = 0.0
+        """Seconds, up to now but for a pause that goes on."""
         self._ended = False
         self._no_pause: set[int] = set()
 
@@ -157,6 +172,7 @@ class Schedule:
                 lane, group = self._lane(ticket), self._group(ticket)
                 (lane if group is None else group).waiting.popleft()
                 lane.running += 1
+                lane.let_go()
                 if group is not None:
                     group.running += 1
                 lane.pace.reserve(ticket.attempt_ref)
@@ -168,7 +184,7 @@ class Schedule:
         return None
 
     def _ready(self) -> tuple[Ticket | None, float | None]:
-        if self._paused:
+        if self._paused_at is not None:
             return None, None
         best: Ticket | None = None
         pause: float | None = None
@@ -180,6 +196,8 @@ class Schedule:
             if lane.running >= lane.limit:
                 continue
             seconds = lane.seconds_until_allowed()
+            if seconds > 0:
+                lane.hold()
             if isinstance(queue, _Group) and queue.pause:
                 seconds = max(seconds, queue.not_before - time.monotonic())
             if seconds > 0:
@@ -224,8 +242,17 @@ class Schedule:
 
     def pause(self, paused: bool) -> None:
         """Hand out nothing new while paused; what runs goes on."""
-        self._paused = paused
+        now = time.monotonic()
+        if self._paused_at is not None:
+            self.paused_for += now - self._paused_at
+        self._paused_at = now if paused else None
+        for lane in self._lanes.values():
+            lane.let_go()
         self._news.set()
+
+    def held(self, ticket: Ticket) -> float:
+        """For how many seconds attempts of this agent have waited for its rate alone, or for the run to go on."""
+        return self._lane(ticket).held + self.paused_for
 
     def end(self) -> None:
         """Hand out nothing more."""

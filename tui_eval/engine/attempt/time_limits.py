@@ -171,9 +171,11 @@ class TimeLimits:
         return max(end, now + max(LEAST, AT_LEAST / 2**self._not_ended))
 
     def hold(self, seconds: float) -> None:
-        """A request waits that long for the agent's rate: what runs may take longer."""
+        """A request waits that long for the agent's rate: what runs may take longer; only a suite's limit goes on."""
         if not self._stops:
             self._own += seconds
+        if self._deadline is not None and self._job.deadline_suite is None:
+            self._deadline += seconds
         for scope in self._running:
             if (when := scope.when()) is not None:
                 scope.reschedule(self._within(scope, when + seconds))
