@@ -8,7 +8,7 @@ import msgspec
 
 from tui_eval.model import Outcome, Problem
 from tui_eval.store.missing_cases import unread_remembered
-from tui_eval.store.schema import AttemptRow, RunInfo, StoredCase
+from tui_eval.store.schema import AttemptRow, LiveRow, RunInfo, StoredCase
 from tui_eval.tui.state.runs.run_facts import figures_line, progress_line, status_words, summary
 from tui_eval.tui.state.runs.run_view import RunView
 from tui_eval.tui.state.text.formatting import Symbols
@@ -113,6 +113,21 @@ def test_what_a_cut_run_says_at_its_end_has_what_never_ran() -> None:
     assert summary(view) == "finished: 2 passed, 1 failed, 1 not run"
     view.info = msgspec.structs.replace(view.info, options={"step": True})  # by hand: no result
     assert summary(view) == "finished: 2 passed, 1 failed"
+
+
+def test_tokens_that_stream_are_estimated_in_the_head() -> None:
+    """It said `0 tokens` of 500 cases that streamed 6,000 a second, until the first of them ended."""
+    view = of_two_models()
+    at_work = [
+        msgspec.structs.replace(row, state="running", outcome=None, output_tokens=None, changed=9)
+        for row in view.attempts.values()
+    ]
+    view.apply_attempts(at_work)
+    assert words(view, 78).startswith("0 tokens")
+    view.apply_live([LiveRow(1, 1, "assistant", "", "x" * 4_000, "", "", 110.0)])
+    assert words(view, 78).startswith("~1,000 tokens")
+    view.apply_attempts([msgspec.structs.replace(at_work[0], output_tokens=7, input_tokens=3, changed=10)])
+    assert words(view, 78).startswith("10 tokens")
 
 
 def test_tokens_of_attempts_that_did_not_end_stand_beside_those_of_results() -> None:

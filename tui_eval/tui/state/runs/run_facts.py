@@ -147,8 +147,9 @@ def _taken(run: RunView, now: float) -> list[str]:
     facts: list[str] = []
     # What attempts took that were cut off is in no sum of results.
     unfinished = 0 if run.active else counts.unfinished_tokens
-    if counts.tokens or not counts.done:  # many agents report none, which is not zero
-        facts.append(f"{counts.tokens - unfinished:,} tokens")
+    coming = run.tokens_coming() if run.active else 0
+    if counts.tokens or coming or not counts.done:  # many agents report none, which is not zero
+        facts.append(f"{'~' * bool(coming)}{counts.tokens - unfinished + coming:,} tokens")
     if unfinished:
         facts.append(f"{unfinished:,} unfinished")
     if counts.cost:

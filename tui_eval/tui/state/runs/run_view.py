@@ -330,6 +330,11 @@ class RunView:
         span = max(1.0, min(LATELY, now - self._arrivals[0][0]))
         return sum(count for _, count in self._arrivals) / CHARACTERS_PER_TOKEN / span
 
+    def tokens_coming(self) -> int:
+        """Those of attempts at work that have told none so far, estimated from the characters of their live text."""
+        silent = (one.characters for ref, one in self.live.items() if not self.attempts[ref].output_tokens)
+        return round(sum(silent) / CHARACTERS_PER_TOKEN)
+
     def seconds_left(self, now: float) -> float | None:
         """A guess from the pace so far, in what such attempts took before instead of in attempts (the slow
         ones may be those that wait), and never less than what any of them will probably still need. None
