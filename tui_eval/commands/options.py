@@ -59,6 +59,12 @@ NAMED_ELSEWHERE = {
     ("--epochs",): "--attempts N",
     ("--max-connections", "--max-samples", "--max-tasks"): "-j N",
     ("-r", "--provider", "--providers"): "--agent AGENT",
+    ("-p", "--prompts"): "`prompts:` of a promptfooconfig.yaml",
+    ("--tests",): "`tests:` of a promptfooconfig.yaml",
+    ("--vars",): "--var NAME=VALUE",
+    ("--resume",): "`tui-eval resume`, which runs what has no result",
+    ("--retry-errors",): "--failed, or --filter-errors-only FILE",
+    ("--share",): "-o FILE.html, a page that stands alone",
     ("--json",): "--display json, or -o FILE.json",
 }
 """What `run` has instead of options that pytest, promptfoo and Inspect have: the nearest name by its letters may be
