@@ -447,6 +447,10 @@ async def test_a_dialogue_in_a_text_for_anthropic(server: AnyServer) -> None:
         ("user", "hello\nmore"), ("assistant", "hi"), ("user", "bye"),
     ]  # fmt: skip
     assert spoken("no: dialogue\n\n  at all") is None
+    assert spoken("no: dialogue\n\n  at all\n", always=True) == [
+        {"role": "user", "content": "no: dialogue\nat all"}
+    ]
+    assert spoken(" \n", always=True) is None
     assert spoken("first\nuser: x") == [
         {"role": "user", "content": "first"},
         {"role": "user", "content": "x"},

@@ -412,7 +412,11 @@ class AnthropicSession(Session):
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """Send one turn and run the tools that it asks for."""
         agent = self.agent
-        dialogue = promptfoo_models.spoken(request.text or "") if agent.promptfoo and self.tested else None
+        dialogue = (
+            promptfoo_models.spoken(request.text or "", always=self.flat)
+            if agent.promptfoo and self.tested
+            else None
+        )
         if request.messages is not None or dialogue:
             self._take(request.messages or dialogue or [])
         else:

@@ -256,11 +256,12 @@ def betas(given: Values, header: str = "") -> str:
 _SPEAKERS = ("system:", "user:", "assistant:")
 
 
-def spoken(prompt: str) -> list[dict[str, str]] | None:
+def spoken(prompt: str, *, always: bool = False) -> list[dict[str, str]] | None:
     """The messages of a prompt for Anthropic that is written as a dialogue (`user: …` at the beginning of lines, what
-    follows belongs to it); None where it is not. The last line that says `system:` counts."""
+    follows belongs to it); None where it is not. The last line that says `system:` counts. promptfoo reads each prompt
+    so (`always`), and any other loses blank lines and the blanks around a line."""
     lines = [line.strip() for line in prompt.split("\n") if line.strip()]
-    if not any(line.startswith(_SPEAKERS) for line in lines):
+    if not (always and lines) and not any(line.startswith(_SPEAKERS) for line in lines):
         return None
     system: list[dict[str, str]] = []
     found: list[dict[str, str]] = []
