@@ -356,3 +356,21 @@ def test_a_promptfoo_file_elsewhere_or_with_odd_rows_opens_too(tmp_path: Path) -
         assert not is_results(tmp_path / "odd.json")
     (tmp_path / "odd.json").write_text(json.dumps({"evalId": "e", "results": {"results": []}}))
     assert is_results(tmp_path / "odd.json")
+
+
+def test_a_file_that_no_memory_holds_is_not_read(tmp_path: Path) -> None:
+    """A sparse one takes a few bytes of a disk; it was read until the kernel ended the app."""
+    path = tmp_path / "results.json"
+    with open(path, "wb") as file:
+        file.write(b'{"results": [{"name": "a", "passed": true}]')
+        file.truncate(1 << 40)
+    with pytest.raises(StoreError, match=r"results\.json: 1,099\.5 GB, too much for this machine's memory"):
+        open_results(path)
+
+
+def test_a_number_of_five_thousand_digits_is_called_that(tmp_path: Path) -> None:
+    """`use sys.set_int_max_str_digits() to increase the limit` helps nobody here."""
+    path = tmp_path / "results.json"
+    path.write_text('{"results": [{"name": "a", "passed": true, "x": ' + "9" * 5000 + "}]}", "utf-8")
+    with pytest.raises(StoreError, match="not JSON: a number in it is too long"):
+        open_results(path)

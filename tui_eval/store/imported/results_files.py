@@ -11,6 +11,7 @@ import contextlib
 import datetime
 import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -115,14 +116,23 @@ def open_results(path: Path, as_ours: AsOurs) -> Path:
 def _read(path: Path, as_ours: AsOurs) -> tuple[str, dict[str, Any]]:
     """The document, and a key of all that it is made of."""
     try:
+        if (size := path.stat().st_size) > _most_bytes():
+            raise StoreError(f"{path}: {size / 1e9:,.1f} GB, too much for this machine's memory")
         body = path.read_bytes()
-        key = hashlib.sha256(_FORM + body)
+        key = hashlib.sha256(_FORM)
+        key.update(body)
         document = json.loads(body)
         del body  # a large file is held once: as what it says
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise StoreError(f"{path}: not JSON: {error}") from None
+    except RecursionError:
+        raise StoreError(f"{path}: not JSON that can be read: nested too deeply") from None
+    except MemoryError:
+        raise StoreError(f"{path}: there is not enough memory to read it") from None
+    except ValueError as error:
+        long = type(error) is ValueError  # Python's own word for it is of a setting of Python
+        said = "a number in it is too long" if long else error
+        raise StoreError(f"{path}: not JSON: {said}") from None
     document = storable(document)
     if (made := as_ours(document, path)) is not None:
         document, beside = made
@@ -134,6 +144,11 @@ def _read(path: Path, as_ours: AsOurs) -> tuple[str, dict[str, Any]]:
             f"{path}: not a results file of tui-eval or of a tool whose suites it reads (results[] with name and passed, or success)"
         )
     return key.hexdigest()[:24], document
+
+
+def _most_bytes() -> int:
+    """Of a file that is read, which takes several times as much: a few kilobytes on the disk can be any size."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 
 def _info(path: Path, document: dict[str, Any]) -> RunInfo:
