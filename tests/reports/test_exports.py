@@ -169,6 +169,26 @@ def test_junit_names_differ_where_only_a_value_of_a_matrix_does(tmp_path: Path) 
     assert any("b=x" in str(name) for name in names)
 
 
+def test_cases_of_one_name_are_rows_of_their_own_in_promptfoos_table(tmp_path: Path) -> None:
+    """Connections of a neuro-san test, and two cases of one name whose line no record says: promptfoo shows one result
+    in a place of its table, and the other was hidden."""
+    run_id = new_run_id()
+    writer = RunWriter(Store(tmp_path).create_folder(run_id), RunInfo(id=run_id, agents=["a", "b"]))
+    cases = [Case(f"n.hocon::n[connection={one}]", "n", "n.hocon", "neuro_san") for one in ("http", "https")]
+    cases += [Case(f"s.yaml::x{one}", "x", "s.yaml", "start_to_agent") for one in ("", "#2")]
+    planned = [PlannedCase(case, agent, None, 2, 2) for case in cases for agent in ("a", "b")]
+    for refs, one in zip(writer.plan(planned), planned, strict=True):
+        for number, ref in enumerate(refs, 1):
+            writer.done(ref, attempt(one.case.case_id, number, "passed"))
+    writer.state("finished", 10.0)
+    writer.close()
+    with closing(RunReader(writer.folder)) as reader:
+        rows = promptfoo_json.build(reader)["results"]["results"]
+    places = {(row["testIdx"], row["promptIdx"]) for row in rows}
+    assert len(places) == len(rows) == 16
+    assert len({test for test, _ in places}) == 8, "agents are columns of the same rows"
+
+
 @pytest.mark.parametrize(
     ("kind", "build"), [("json", results.build), ("promptfoo.json", promptfoo_json.build)]
 )

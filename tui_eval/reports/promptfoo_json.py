@@ -174,7 +174,11 @@ class Table:
                 prompt["provider"] = f"{prompt['provider']} {model}"
 
     def _test(self, case: Case, attempt: int) -> int:
-        named = [case.test_number] if case.test_number else [case.name, case.line, case.vars]
+        """The row of an attempt, the same in every column. Elsewhere than in promptfoo a case is one by its id."""
+        if case.test_number:
+            named = [case.test_number]
+        else:
+            named = [case.name, case.line, case.vars] if in_columns(case) else [case.case_id]
         key = json.dumps([case.suite, *named, attempt], sort_keys=True, default=str)
         return self._tests.setdefault(key, len(self._tests))
 
