@@ -94,6 +94,7 @@ def _names(database: str, statement: Any) -> Iterable[Any]:
 _EVERY_LIST = """mysql mariadb postgresql transactsql sqlite bigquery snowflake athena redshift hive trino db2
     flinksql noql"""
 _EVERY = frozenset(_EVERY_LIST.split())
+_OUTSIDE = r"[^();]*(?:\([^();]*\)[^();]*)*"  # what stands in no bracket, or passes over one
 _UNITS = "MICROSECOND|SECOND|MINUTE|HOUR|DAY|WEEK|MONTH|QUARTER|YEAR"
 # Patterns of the statements' words, `'?'` for any text and `"?"` for any quoted name, and who refuses them.
 _FOREIGN = tuple(
@@ -103,14 +104,16 @@ _FOREIGN = tuple(
         (r", (?:,|\)|FROM\b|WHERE\b|GROUP\b|ORDER\b|;)|,$", _EVERY - {"bigquery"}),
         (r"\{ \{", _EVERY),
         (r"<=>", _EVERY - {"mysql", "mariadb"}),
-        (r"\bNULLS (?:FIRST|LAST)\b", "mysql mariadb transactsql"),
+        (r"\bNULLS (?:FIRST|LAST)\b", "mysql mariadb transactsql sqlite bigquery athena hive db2 flinksql"),
         (r"\bILIKE\b", "mysql mariadb sqlite transactsql bigquery"),
-        (r"\bFETCH (?:FIRST|NEXT)\b", "mysql sqlite bigquery"),
+        (r"\bFETCH (?:FIRST|NEXT)\b", _EVERY - {"transactsql", "db2"}),
+        (r"(?<!\bROWS )\bFETCH (?:FIRST|NEXT)\b", "transactsql"),
         (r"\bRETURNING\b", "mysql transactsql bigquery"),
         (r"\bON CONFLICT\b", "mysql mariadb transactsql bigquery snowflake hive"),
         (r"\bON DUPLICATE KEY\b", "postgresql transactsql bigquery snowflake hive redshift"),
-        (r"^UPDATE [^()]* SET [^()]* FROM\b", "mysql mariadb"),
+        (r"^UPDATE [^()]* SET [^()]* FROM\b", "mysql mariadb sqlite athena hive db2 flinksql"),
         (rf"\bINTERVAL '\?'(?! (?:{_UNITS})\b)", "mysql mariadb"),
+        (rf"[-+] INTERVAL '\?'(?! (?:{_UNITS})\b)", "transactsql sqlite bigquery athena hive db2"),
         (r"\bUNNEST \(", "mysql mariadb sqlite transactsql"),
         (r"\) FILTER \(", "mysql mariadb transactsql bigquery"),
         (r"\bWITHIN GROUP\b", "mysql sqlite bigquery"),
@@ -123,10 +126,11 @@ _FOREIGN = tuple(
         (r"\b(?:RLIKE|REGEXP)\b", "postgresql transactsql bigquery"),
         (r"\bWITH ROLLUP\b", "postgresql sqlite bigquery"),
         (r"\bDIV\b", "postgresql sqlite transactsql"),
-        (r"\bMERGE INTO\b", "mysql mariadb sqlite"),
+        (r"\bMERGE INTO\b", _EVERY),
         (r"\bFROM \S+ \. \S+ \. ", "mysql mariadb sqlite"),
-        (r"\bFOR UPDATE\b", "sqlite bigquery transactsql"),
+        (r"\bFOR UPDATE\b", _EVERY - {"mysql", "mariadb"}),
         (r"'\?' ::", "mysql mariadb sqlite transactsql"),
+        (r"\) ::", "mysql mariadb transactsql sqlite bigquery athena hive db2"),
         (r"\bJSONB\b", "mysql mariadb transactsql"),
         (r"\bGENERATED ALWAYS AS IDENTITY\b", "mysql mariadb sqlite transactsql"),
         (r"\bEXTRACT \(", "sqlite transactsql"),
@@ -134,7 +138,7 @@ _FOREIGN = tuple(
         (r" == ", _EVERY - {"sqlite"}),
         (r"\bIN \( \)", _EVERY - {"sqlite"}),
         (r"\bIS (?:NOT )?DISTINCT FROM\b", "mysql mariadb"),
-        (r"\bGROUPING SETS\b", "mysql mariadb sqlite"),
+        (r"\bGROUPING SETS\b", _EVERY),
         (r"\bPIVOT \(", "mysql mariadb postgresql sqlite"),
         (r"\b(?:OUTER|CROSS) APPLY\b", _EVERY - {"transactsql"}),
         (r"\bSTRAIGHT_JOIN\b", _EVERY - {"mysql", "mariadb"}),
@@ -144,7 +148,11 @@ _FOREIGN = tuple(
         (r"\bINSERT OR \w+ INTO\b", _EVERY - {"sqlite"}),
         (r"^CREATE .* AUTOINCREMENT\b", "mysql mariadb postgresql transactsql bigquery"),
         (r"^CREATE .* AUTO_INCREMENT\b", "transactsql bigquery"),
-        (r"^DROP INDEX (?:IF EXISTS )?\S+(?: ;)*$", "mysql mariadb transactsql"),
+        (
+            r"^DROP INDEX (?:IF EXISTS )?\S+(?: ;)*$",
+            "mysql mariadb transactsql sqlite bigquery athena hive db2 flinksql",
+        ),
+        (r"^DROP INDEX \S+ ON\b", "postgresql snowflake redshift trino noql"),
         (r" ->>? ", "mariadb transactsql bigquery"),
         (r"^CREATE TABLE \S+ LIKE\b", "postgresql sqlite"),
         (r"^DESC(?:RIBE)? ", "postgresql"),
@@ -153,6 +161,39 @@ _FOREIGN = tuple(
         (r"\bCONVERT \( [^()]* USING\b", "postgresql sqlite bigquery snowflake"),
         (r"\bINTO \S+ FROM\b", "sqlite bigquery"),
         (r"\bRANK (?:FROM|,)", "mysql"),
+        (r"\bGROUP BY(?:$| (?:;|\)|ORDER\b|HAVING\b|LIMIT\b))", _EVERY),
+        (r"\bGROUP BY ALL\b", _EVERY - {"snowflake"}),
+        # A place that was not filled in.
+        (r"\{ [^{}]* \}|[=<>,(] % S\b", _EVERY),
+        (r"[=<>,(] \?(?!['\"])", _EVERY - {"mysql", "mariadb", "sqlite", "trino"}),
+        (r"(?:^|; )DELETE (?!FROM\b)\S+(?: WHERE\b| ;|$)", _EVERY - {"bigquery", "transactsql"}),
+        (r"\bDELETE FROM \S+ USING\b", _EVERY),
+        (r"^DELETE FROM \S+(?: ;)*$", "snowflake"),
+        (rf"(?:^|; )(?:DELETE FROM|UPDATE) {_OUTSIDE}\bLIMIT\b", _EVERY - {"mysql", "sqlite", "bigquery"}),
+        (r"\bSUBSTRING \( [^()]* FROM\b", _EVERY - {"flinksql"}),
+        (r"\bCOUNT \( DISTINCT [^()]* ,", _EVERY - {"mysql", "mariadb", "athena"}),
+        (r"\bNATURAL JOIN\b", "mysql mariadb"),
+        (r"\b(?:RIGHT|FULL)(?: OUTER)? JOIN\b", "sqlite"),
+        (r"\b(?:EXCEPT|INTERSECT) SELECT\b", "transactsql sqlite bigquery snowflake athena hive trino"),
+        (r"\bUSE INDEX \(", _EVERY),
+        (r"\bWINDOW \S+ AS \(", "mariadb transactsql sqlite athena hive db2 flinksql"),
+        (r"\bROWS BETWEEN\b", "sqlite db2 flinksql"),
+        (r"\bESCAPE '\?'", "transactsql bigquery athena hive db2"),
+        (r"\bAS '\?'", "postgresql redshift"),
+        (
+            r"^CREATE (?:UNIQUE )?INDEX IF NOT EXISTS\b",
+            "mysql mariadb bigquery snowflake athena redshift hive trino db2 flinksql noql",
+        ),
+        (r"^CREATE (?:UNIQUE )?INDEX\b", "bigquery athena hive db2"),
+        (
+            r"^CREATE TABLE \S+ AS SELECT\b",
+            "mariadb transactsql athena redshift hive trino db2 flinksql noql",
+        ),
+        (r"^DROP DATABASE\b", _EVERY - {"mysql", "mariadb"}),
+        (r"^DROP VIEW\b", "bigquery snowflake athena redshift hive trino db2 flinksql noql"),
+        (r"^GRANT\b", "sqlite bigquery snowflake athena hive trino db2 flinksql"),
+        (r"^EXPLAIN ANALYZE\b", _EVERY),
+        (r"(?:^|; )TABLE \S+(?: ;)*$", _EVERY - {"transactsql"}),
     )
 )
 _COMMANDS = tuple(
@@ -187,7 +228,22 @@ def refuses(database: str, statement_words: str, statements: Iterable[Any]) -> b
         isinstance(alias.this, exp.Star) for statement in given for alias in statement.find_all(exp.Alias)
     ):
         return True
+    if any(_other_count(insert) for statement in given for insert in statement.find_all(exp.Insert)):
+        return True
     return misused(database, given)
+
+
+def _other_count(insert: Any) -> bool:
+    """Whether a row that is inserted has more or fewer values than columns are named."""
+    from sqlglot import exp
+
+    named, rows = insert.this, insert.expression
+    if not isinstance(named, exp.Schema) or not named.expressions or not isinstance(rows, exp.Values):
+        return False
+    return any(
+        isinstance(row, exp.Tuple) and len(row.expressions) != len(named.expressions)
+        for row in rows.expressions
+    )
 
 
 def is_command(database: str, statement_words: str) -> bool:
