@@ -307,20 +307,25 @@ def turned_around(pairs: list[ColumnPair]) -> tuple[str, bool] | None:
     """Of rows that are the same in another order, the column by which the expected ones are sorted, the answer's the
     other way, and whether they are so descending; None: there is none."""
     for one in pairs:
-        e, a = (one.expected.series, one.actual.series)
-        if (
-            e is None
-            or a is None
-            or e.dtype != a.dtype
-            or e.null_count()
-            or a.null_count()
-            or e.n_unique() < 3
-        ):
+        e, a = _sortable(one)
+        if e is None or a is None or e.null_count() or a.null_count() or e.n_unique() < 3:
             continue
         for descending in (True, False):
             if e.is_sorted(descending=descending) and a.is_sorted(descending=not descending):
                 return one.name, descending
     return None
+
+
+def _sortable(one: ColumnPair) -> tuple[pl.Series | None, pl.Series | None]:
+    """The values of both sides in their order: numbers of any type (decimals stand beside floats), else what is of one
+    type, dates by how both sides are compared; None: they have no order in common."""
+    e, a = one.expected.series, one.actual.series
+    if e is not None and a is not None:
+        numbers = all(side.kind in ("exact", "float") for side in (one.expected, one.actual))
+        if numbers or e.dtype == a.dtype:
+            return e, a
+    days = one.expected.kind == "time" and not one.tolerant and one.e_key.dtype == one.a_key.dtype
+    return (one.e_key, one.a_key) if days else (None, None)
 
 
 def sorted_alike(pairs: list[ColumnPair]) -> str | None:
@@ -329,8 +334,8 @@ def sorted_alike(pairs: list[ColumnPair]) -> str | None:
     found = ""
     most = 1
     for one in pairs:
-        e, a = (one.expected.series, one.actual.series)
-        if e is None or a is None or e.dtype != a.dtype or not most < e.n_unique() < len(e):
+        e, a = _sortable(one)
+        if e is None or a is None or not most < e.n_unique() < len(e):
             continue
         if any(e.is_sorted(descending=way) and a.is_sorted(descending=way) for way in (True, False)):
             found, most = one.name, e.n_unique()

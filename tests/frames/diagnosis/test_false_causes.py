@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
+import polars as pl
 import pytest
 
+from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis import diagnose
 
 Rows = list[dict[str, Any]]
@@ -249,3 +253,28 @@ def test_groups_that_the_answer_lacks_are_none_of_its_sums() -> None:
     expected: Rows = [{"id": 1000 + at * 7, "seen": f"2024-03-{at + 1:02}"} for at in range(19)]
     lost: Rows = [{"id": 2063, "seen": None}, {"id": 2085, "seen": None}]
     assert not any("summed" in line for line in diagnose([*expected, *lost], expected).lines)
+
+
+def test_the_first_rows_by_another_column_are_no_filter() -> None:
+    """Of the first by orders, not by revenue, those besides have less revenue than any that is expected."""
+    customers: Rows = [{"cid": at, "rev": 9000.5 - at * 37, "orders": at * 29 % 41} for at in range(40)]
+    by_orders = sorted(customers, key=lambda row: -row["orders"])
+    assert diagnose(customers[:15], by_orders[:15]).lines == []
+    states = [{**row, "state": ("paid", "open", "void")[row["cid"] * 7 % 3]} for row in customers[:36]]
+    paid_or_open, paid_or_void = ([row for row in states if row["state"] != one] for one in ("void", "open"))
+    assert "where state = 'open': the filter is too narrow" in " ".join(
+        diagnose(paid_or_open, paid_or_void).lines
+    )
+
+
+def test_the_other_order_is_named_where_the_sides_have_other_types() -> None:
+    """A sum is a DECIMAL or a HUGEINT in DuckDB, a day a DATE; the answer has floats and texts."""
+    ordered = ComparisonSettings(ordered=True)
+    days = [date(2024, 5, 9), date(2024, 4, 30), date(2024, 2, 1), date(2024, 1, 7)]
+    amounts = [Decimal("940.50"), Decimal("312.25"), Decimal("99.10"), Decimal("7.75")]
+    for name, values, plain in (("rev", amounts, float), ("day", days, str)):
+        expected = pl.DataFrame({"shop": ["b", "d", "a", "c"], name: values})
+        actual = [{"shop": shop, name: plain(value)} for shop, value in expected.rows()][::-1]
+        assert diagnose(expected, actual, ordered).lines == [
+            f"the same rows in another order: sorted by {name} ascending, not descending"
+        ]

@@ -375,10 +375,20 @@ def _filters(
         wide = _separated(columns, difference, 1, extra)
         if narrow is not None and wide is not None and narrow.where == wide.where:
             return  # the rows are there on both sides, where they are other ones
-        if wide is not None:
+        if wide is not None and not _beyond_the_first(difference, wide, "expected"):
             yield _filter("too_wide", wide), 0.95 if wide.exact else 0.8
-    if narrow is not None:
+    if narrow is not None and not (len(extra) and _beyond_the_first(difference, narrow, "actual")):
         yield _filter("too_narrow", narrow), 0.95 if narrow.exact else 0.8
+
+
+def _beyond_the_first(difference: Difference, found: Condition, first: str) -> bool:
+    """Whether one side may be the first rows by a column, of as many on both sides: rows that the other side has
+    besides are beyond these whatever they are, and no filter tells them apart."""
+    expected, actual = difference.lengths
+    pairs = [difference.pairs[name] for name in found.columns if name in difference.pairs]
+    if expected != actual or difference.limited[0] is False:
+        return False
+    return any(_in_order(one.expected if first == "expected" else one.actual) for one in pairs)
 
 
 def _separated(
