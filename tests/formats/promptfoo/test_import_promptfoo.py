@@ -468,6 +468,32 @@ def test_a_provider_that_is_code_is_called_as_its_suite_calls_it(project: Path) 
     assert "my-id" in {row["agent"] for row in rows}
 
 
+@pytest.mark.parametrize(
+    ("called", "theirs", "met"),
+    [
+        ("openai:chat:gpt-4o-mini", "openai:gpt-4o-mini", True),
+        ("openai:responses:gpt-4.1", "openai:gpt-4.1", True),
+        ("anthropic:messages:claude-haiku-4-5", "anthropic:claude-haiku-4-5", True),
+        ("ollama:llama3", "ollama:completion:llama3", True),
+        ({"id": "http", "config": {"url": "http://localhost:1/x"}}, "http://localhost:1/x", True),
+        ("openai:chat:gpt-4o", "openai:gpt-4o-mini", False),
+        ("openai:chat:m", "azure:m", False),
+    ],
+)
+def test_a_model_is_called_as_its_suite_calls_it(tmp_path: Path, called: Any, theirs: str, met: bool) -> None:
+    config = {"providers": ["echo", called], "tests": [{"vars": {"q": "a"}}]}
+    rows = [
+        {"success": True, "score": 1, "testIdx": 0, "promptIdx": place, "vars": {"q": "a"},
+         "prompt": {"raw": "a", "label": "{{q}}"}, "provider": {"id": name, "label": ""}, "testCase": {"vars": {"q": "a"}}}
+        for place, name in enumerate(("echo", theirs))
+    ]  # fmt: skip
+    prompts = [{"raw": "{{q}}", "label": "{{q}}", "provider": name} for name in ("echo", theirs)]
+    document = {"evalId": "e", "config": config, "results": {"results": rows, "prompts": prompts}}
+    ours = called if isinstance(called, str) else called["id"]
+    found = converted(document, tmp_path / "out.json")["results"]
+    assert [row["agent"] for row in found] == ["echo", ours if met else theirs]
+
+
 @pytest.mark.parametrize("listed", ["file://providers.yaml", ["file://providers.yaml"]])
 def test_a_provider_that_is_code_beside_those_of_a_file_is_called_as_its_suite_calls_it(
     project: Path, listed: str | list[str]

@@ -111,9 +111,9 @@ def converted(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _listed_ids(prompts: list[dict[str, Any]], config: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """By what a provider that is code (`file://p.js`) says its id is, what the configuration calls it, as its
-    suite's cases do here; nothing where the columns are not the configuration's providers, one by one and in
-    order."""
+    """By what a provider says its id is (code, `file://p.js`; a model, `openai:gpt-4o` for `openai:chat:gpt-4o`), what
+    the configuration calls it, as its suite's cases do here; nothing where the columns are not the configuration's
+    providers, one by one and in order."""
     given = config.get("providers") or config.get("targets")
     ours: list[str] = []
     for entry in given if isinstance(given, list) else [given]:
@@ -125,8 +125,17 @@ def _listed_ids(prompts: list[dict[str, Any]], config: Mapping[str, Any], folder
     if len(ours) != len(theirs):
         return {}
     other = {theirs: called for theirs, called in zip(theirs, ours, strict=True) if theirs != called}
-    apart = other.keys().isdisjoint(ours) and all(_PROVIDER_CODE.match(called) for called in other.values())
+    apart = other.keys().isdisjoint(ours) and all(_may_be_called(*pair) for pair in other.items())
     return other if apart else {}
+
+
+def _may_be_called(theirs: str, called: str) -> bool:
+    """Whether promptfoo may give that id to what the configuration calls so: code says what it likes, of a model how
+    it is asked is left out or filled in (`ollama:llama3` is `ollama:completion:llama3`), an endpoint is its address."""
+    if _PROVIDER_CODE.match(called) or (called in ("http", "https") and re.match(r"https?://", theirs)):
+        return True
+    family, _, model = called.partition(":")
+    return theirs.startswith(f"{family}:") and theirs.rpartition(":")[2] == model.rpartition(":")[2] != ""
 
 
 def _called_provider(entry: Any) -> str:
