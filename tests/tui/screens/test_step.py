@@ -21,6 +21,7 @@ from tui_eval.tui.screens.save_case import SaveDialog
 from tui_eval.tui.screens.step_screen import StepMessage, StepScreen
 from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.lists.entries import suite_entries
+from tui_eval.tui.terminal.terminal_guard import KeyParser
 
 SUITE = """\
 agent: helper
@@ -63,6 +64,25 @@ async def app_on(
 async def waiting(app, pilot, turn: int) -> None:
     await until(lambda: isinstance(app.screen, StepScreen) and app.screen.view.waits == turn, pilot)
     await pilot.pause()
+
+
+async def test_shift_and_enter_begin_a_line_in_the_message(tmp_path: Path) -> None:
+    """Terminals send them as ESC and CR, or as LF; neither ends the editing, let alone sends."""
+    async with app_on(tmp_path) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        message = app.screen.query_one(StepMessage)
+        await pilot.press("ctrl+j")
+        assert message.text == "one"
+        await pilot.press("e", "end")
+        for sent in ("\x1b\r", "\n"):
+            for event in KeyParser().feed(sent):
+                app.post_message(event)
+        await pilot.press("x")
+        await until(lambda: message.text == "one\n\nx", pilot)
+        app.screen.renew()  # the run went on meanwhile
+        await until(lambda: "editing what would be sent" in screen_text(app), pilot)
+        assert "esc done" in screen_text(app)
 
 
 @pytest.mark.real

@@ -38,10 +38,21 @@ INTERRUPTED = "interrupted: its engine has ended (the log, l, says more); b begi
 NOTHING = "Nothing has been sent yet: below is what would be, once enter sends it."
 
 
+EDITING = "editing what would be sent"
+
+
 class StepMessage(TextArea):
     """What would be sent; looked at, or edited in place."""
 
-    BINDINGS = [Binding("escape", "leave", "done", show=False)]
+    BINDINGS = [
+        Binding("escape", "leave", "done", show=False),
+        Binding("ctrl+j", "new_line", "new line", show=False),  # the other code of shift+enter
+    ]
+
+    def action_new_line(self) -> None:
+        """As enter does."""
+        if not self.read_only:
+            self.insert("\n")
 
     def action_leave(self) -> None:
         """Editing is done; the text stays."""
@@ -185,7 +196,7 @@ class StepScreen(Place, inherit_bindings=False):
         self.query_one(StepConversation).show([*said, *messages, *asked])
         box.set_class(not waits or bool(messages), "-hidden")
         if waits:
-            state = ("warn", f"turn {waits}{self._of} would be sent")
+            state = ("warn", f"turn {waits}{self._of} would be sent" if box.read_only else EDITING)
         elif view.done:
             state = ("title", f"ended: {view.outcome}")
         elif view.begun or self._decided:
@@ -342,7 +353,7 @@ class StepScreen(Place, inherit_bindings=False):
         elif self._waits:
             self.renew()
         waits = f"turn {self.view.waits} would be sent"
-        self._show_facts("warn", "editing what would be sent" if editing else waits)
+        self._show_facts("warn", EDITING if editing else waits)
         self.query_one(KeyHints).show(self._keys())
 
     def _edit_outside(self) -> None:

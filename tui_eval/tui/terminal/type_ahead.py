@@ -69,12 +69,15 @@ class TypingAhead(App[int], inherit_bindings=False):
             await self._handle(event)
 
     def _meant(self, event: EscapeAnd) -> events.Key:
-        """`esc`, and the key next; alt and the key where that is bound or moves by a word in what is typed."""
+        """`esc`, and the key next; alt and the key where that is bound, moves by a word in what is typed, or (enter, as
+        which many terminals send shift+enter) begins a line there."""
         if event.where_one_types is not None and isinstance(self.focused, Input | TextArea):
             return event.where_one_types
         if event.key in self.active_bindings:
             return event
         first, then = event.apart
+        if then.key == "enter" and isinstance(self.focused, TextArea):
+            return then
         self._typed.appendleft(then)
         return first
 
