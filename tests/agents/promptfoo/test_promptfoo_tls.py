@@ -216,6 +216,18 @@ async def test_another_host_gets_no_credentials_and_no_body() -> None:
         assert len(other.requests) == 1
 
 
+async def test_another_host_gets_no_secret_under_whatever_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was agreed to was said of the first: a page of it that leads on sent `X-Auth-Token` anywhere."""
+    monkeypatch.setenv("PAGE_TOKEN", "sekret-0123456789")
+    headers = {"X-Auth-Token": "t0k3n-98765", "X-Page": "of sekret-0123456789", "x-a": "1"}
+    with AnyServer() as other, AnyServer() as server:
+        server.plan.append(Planned(status=302, body={}, headers={"Location": f"{other.url}/there"}))
+        await asked(f"{server.url}/first", Path("/"), headers=headers)
+        assert server.requests[0].headers["x-page"] == "of sekret-0123456789"
+        sent = other.requests[0].headers
+        assert (sent.get("x-auth-token"), sent.get("x-page"), sent["x-a"]) == (None, None, "1")
+
+
 async def test_redirects_in_a_circle_end() -> None:
     with AnyServer(
         default=lambda seen: Planned(status=302, body={}, headers={"Location": "/round"})

@@ -45,11 +45,12 @@ from tui_eval.agents.promptfoo.promptfoo_request import (
 )
 from tui_eval.agents.promptfoo.promptfoo_tls import context_of, server_name
 from tui_eval.agents.promptfoo.provider_response import call_context, prompt_of, read_response
-from tui_eval.config.config_values import check_led_to, leads_elsewhere
+from tui_eval.config.config_values import check_led_to, holds_secret, leads_elsewhere
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, Retrying, TextDelta
 from tui_eval.guard import figures
 from tui_eval.guard.fair_share import seconds_left
+from tui_eval.guard.secrets import secret_values
 from tui_eval.javascript.values import UNDEFINED, handed, is_undefined
 from tui_eval.model import Reply, Usage
 
@@ -378,7 +379,7 @@ class PromptfooHttpSession(Session):
                 if call.unreported:
                     yield call.exchanged()
                 await call.close()
-            onward = next_request(wanted, call)
+            onward = next_request(wanted, call, bool(agent.spec.secret_in))
             if onward is not None and followed < MOST:
                 wanted, followed = onward, followed + 1
                 continue
@@ -466,11 +467,13 @@ def _later(status: int) -> bool:
 MOST = 20
 """How often a request is sent on."""
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_PLAIN = frozenset(("accept", "accept-language", "user-agent"))
 _OF_A_BODY = frozenset(("content-type", "content-length", "content-encoding"))
 
 
-def next_request(request: HttpRequest, call: HttpCall) -> HttpRequest | None:
-    """The request that a redirect asks for; None where the answer is none.
+def next_request(request: HttpRequest, call: HttpCall, secret: bool = False) -> HttpRequest | None:
+    """The request that a redirect asks for; None where the answer is none. `secret`: any header may hold one, of the
+    suite's own environment.
 
     Raises:
         AgentError: it leads where this request must not go.
@@ -500,8 +503,15 @@ def next_request(request: HttpRequest, call: HttpCall) -> HttpRequest | None:
                 code="redirected",
                 said=one_line(url),
             )
-        headers = {name: value for name, value in headers.items() if name.lower() not in SENSITIVE}
+        headers = {name: value for name, value in headers.items() if not _is_secret(name, value, secret)}
     return HttpRequest(method, url, headers, body)
+
+
+def _is_secret(name: str, value: str, secret: bool) -> bool:
+    """Whether a header was meant for the host that it was sent to alone."""
+    if name.lower() in SENSITIVE or secret_values({name: value}) or holds_secret(value):
+        return True
+    return secret and name.lower() not in _PLAIN
 
 
 # -- promptfoo's `webhook:` provider: `{prompt, config}` is posted, `{output}` comes back.
