@@ -340,3 +340,18 @@ def test_a_constant_beside_words_is_a_word(text, value):
 def test_a_key_given_twice_is_noted_where_a_value_is_lost(text: str, lines: list[int]) -> None:
     prepared = prepare(text, "t.hocon", Path("/nowhere"), Trust())
     assert [(one.line, one.level) for one in prepared.problems] == [(line, "note") for line in lines]
+
+
+@pytest.mark.parametrize("behind", ["null", "True", "5", '"s"', "${x}", '"""t"""'])
+def test_a_comment_may_stand_right_behind_a_value(behind):
+    """What stood in it was read: a quote or a bracket there made the file an error."""
+    value = ok(f"x = 5\na = {behind}// don't \"read }} ] b = 2\nc = 3\n")
+    assert set(value) == {"x", "a", "c"}
+    assert ok(f'a = [{behind}// ] "\n]\nx = 5')["a"] == [value["a"]]
+
+
+def test_a_comment_may_stand_right_behind_an_include(tmp_path):
+    (tmp_path / "one.conf").write_text("one = 1\n")
+    text = 'include required(file("one.conf"))// a "quote\ninclude "one.conf"// }\nb = 2'
+    assert ok(text, root=tmp_path) == {"one": 1, "b": 2}
+    assert ok('b = 2\ninclude file("one.conf")// }', root=tmp_path) == {"one": 1, "b": 2}

@@ -155,6 +155,8 @@ class _Scanner:
                     self._include(match, shown, line, file, frame)
                     self._fresh(shown, line)
                     position = match.end()
+                    if text.startswith("//", position):  # a comment, also right behind `)`
+                        position = max(text.find("\n", position), 0) or end
                     continue
             match = _TOKEN.match(text, position)
             if match is None:  # `.` takes every character
@@ -213,12 +215,13 @@ class _Scanner:
         return not frame.in_value and not any(text.strip() for _, text in frame.key)
 
     def _is_comment(self, token: str, before: str, frame: _Frame) -> bool:
-        """Two slashes within unquoted text are text, as pyhocon has it, but not behind a number."""
+        """Two slashes within unquoted text are text, as pyhocon has it, but not behind a number, `true` or `null`."""
         if token[0] == "#" or not self.out or before in ' \t\n{}[],="':
             return True
         if before == ":":
             return not (frame.in_value and frame.seen) and frame.mark != "["
-        return _NUMBER.match(self.out[-1]) is not None
+        said = self.out[-1].strip('"')
+        return _NUMBER.match(said) is not None or said.lower() in _CONSTANTS
 
     def _plain(self, frame: _Frame, token: str, shown: str, line: int) -> None:
         self.out.append(token)
