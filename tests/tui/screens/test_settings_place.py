@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support import mostly_real
@@ -88,6 +90,8 @@ def test_settings_say_what_is_in_force_and_where_it_is_from(tmp_path):
     assert ("bad", "x: bad") in told and "nord (from the file)" in text and "slow line" in text
     assert "@slow\x00failed (file)" in text and "(this project)" in text and "\x1b" not in text
     assert "f9\x00run.all: run all shown" in text
+    plain = settings_paragraphs(settings, tmp_path / "none", replace(now, plain=True), KEYS)
+    assert "nord (NO_COLOR is set: the terminal's own colours stay" in "\n".join(words for _, words in plain)
 
 
 async def test_the_list_of_themes_begins_with_the_one_in_force(tmp_path):

@@ -16,6 +16,7 @@ from tui_eval.tui.keys import ALL_KEYS, FIND_KEYS, Key, bindings, written
 from tui_eval.tui.screens.help import PaperScreen, Paragraphs
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.settings import Settings, settings_file
+from tui_eval.tui.terminal.frame_app import FrameApp
 
 EXAMPLE = """\
 # Your own settings of tui-eval; all of it is optional. `tui-eval help settings` explains each key.
@@ -33,12 +34,13 @@ EXAMPLE = """\
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What holds now: the theme, frames a second, filters saved in this project."""
+    """What holds now: the theme, frames a second, filters saved in this project; `plain`: NO_COLOR is set."""
 
     theme: str
     frames: int
     fast: bool
     filters: Mapping[str, str]
+    plain: bool = False
 
 
 def settings_paragraphs(
@@ -50,6 +52,8 @@ def settings_paragraphs(
     ]
     shown += [("bad", visible(problem)) for problem in settings.problems]
     by_file = "from the file" if settings.theme == now.theme else "t shows others, and remembers yours"
+    if now.plain:
+        by_file = "NO_COLOR is set: the terminal's own colours stay, whatever the theme"
     profile = (
         "a fast terminal: Textual's own frame rate and animations"
         if now.fast
@@ -112,7 +116,8 @@ class SettingsScreen(PaperScreen, inherit_bindings=False):
     def _paragraphs(self) -> Paragraphs:
         services = self.services
         fast = bool(os.environ.get("TUI_EVAL_LOCAL"))
-        now = InForce(self.app.theme, MAX_FPS, fast, services.memory.filters)
+        plain = isinstance(self.app, FrameApp) and self.app.without_colours
+        now = InForce(self.app.theme, MAX_FPS, fast, services.memory.filters, plain)
         return settings_paragraphs(services.settings, settings_file(), now, ALL_KEYS)
 
     def handlers(self) -> Mapping[str, Handler]:

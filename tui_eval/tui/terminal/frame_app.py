@@ -190,6 +190,11 @@ class FrameApp(App[int], inherit_bindings=False):
         """Whether it has begun; an app that cannot is left with a report."""
         contain()
 
+    @property
+    def without_colours(self) -> bool:
+        """Whether NO_COLOR is set."""
+        return self._no_colours is not None
+
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own, and the last gate against control characters. Under NO_COLOR none of Textual's
         greys, but the terminal's own colours only."""
