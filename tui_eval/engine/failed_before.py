@@ -82,7 +82,11 @@ class _Rows(NamedTuple):
 
 
 def _rows(option: str, file: str) -> _Rows:
+    from tui_eval.store.imported.results_files import most_bytes  # imported late: few runs name a file
+
     try:
+        if (size := os.stat(file).st_size) > most_bytes():
+            raise FilterError(f"{option} {file}: {size / 1e9:,.1f} GB, too much for this machine's memory")
         text = Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"

@@ -368,6 +368,16 @@ def test_a_file_that_no_memory_holds_is_not_read(tmp_path: Path) -> None:
         open_results(path)
 
 
+def test_nor_to_choose_the_cases_that_failed_in_it(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [hi]\nproviders: [echo]\ntests: [{vars: {a: b}}]\n", "utf-8"
+    )
+    with open(tmp_path / "results.json", "wb") as file:
+        file.truncate(1 << 40)
+    done = cli("run", tmp_path, "--filter-failing", tmp_path / "results.json")
+    assert done.code == 4 and "1,099.5 GB, too much for this machine's memory" in done.err
+
+
 def test_a_number_of_five_thousand_digits_is_called_that(tmp_path: Path) -> None:
     """`use sys.set_int_max_str_digits() to increase the limit` helps nobody here."""
     path = tmp_path / "results.json"

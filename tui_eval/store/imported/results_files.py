@@ -116,7 +116,7 @@ def open_results(path: Path, as_ours: AsOurs) -> Path:
 def _read(path: Path, as_ours: AsOurs) -> tuple[str, dict[str, Any]]:
     """The document, and a key of all that it is made of."""
     try:
-        if (size := path.stat().st_size) > _most_bytes():
+        if (size := path.stat().st_size) > most_bytes():
             raise StoreError(f"{path}: {size / 1e9:,.1f} GB, too much for this machine's memory")
         body = path.read_bytes()
         key = hashlib.sha256(_FORM)
@@ -146,7 +146,7 @@ def _read(path: Path, as_ours: AsOurs) -> tuple[str, dict[str, Any]]:
     return key.hexdigest()[:24], document
 
 
-def _most_bytes() -> int:
+def most_bytes() -> int:
     """Of a file that is read, which takes several times as much: a few kilobytes on the disk can be any size."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
