@@ -52,7 +52,10 @@ def test_first_rows_that_are_right_or_changed_in_one_way_are_still_a_limit() -> 
 def test_ids_that_are_no_count_are_a_limit_though_their_values_are_others() -> None:
     expected = counted("order_id", 70001, [at * 37 % 101 + 0.5 for at in range(12)])
     actual = counted("order_id", 70001, [9.25, 71.0, 3.5, 44.75])
-    assert "the first 4 of 12" in diagnose(expected, actual).lines[0]
+    first = "the answer has order_id of the first 4 of 12 expected rows and ends there: a LIMIT?"
+    assert diagnose(expected, actual).lines == [first]
+    more = "the answer begins with order_id of the 4 expected rows and has 8 more: its LIMIT is missing or larger"
+    assert diagnose(actual, expected).lines == [more]
 
 
 @pytest.mark.parametrize(

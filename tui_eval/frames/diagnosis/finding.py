@@ -262,9 +262,19 @@ def _neighbour(finding: Finding) -> str:
 def _limit(finding: Finding) -> str:
     p = finding.parameters
     guess = _guess(finding, "a LIMIT?" if p.get("limit", True) else "")
+    of = f"{names_of(finding.columns)} of " if p.get("named") else ""
     if p["first"]:
-        return f"the answer has the first {p['rows']:,} of {p['of']:,} expected rows and ends there{guess}"
-    return f"the answer has exactly {p['rows']:,} of {p['of']:,} expected rows{guess}"
+        return (
+            f"the answer has {of}the first {p['rows']:,} of {p['of']:,} expected rows and ends there{guess}"
+        )
+    return f"the answer has {of}exactly {p['rows']:,} of {p['of']:,} expected rows{guess}"
+
+
+def _no_limit(finding: Finding) -> str:
+    p = finding.parameters
+    of = f"{names_of(finding.columns)} of " if p.get("named") else ""
+    guess = _guess(finding, "its LIMIT is missing or larger")
+    return f"the answer begins with {of}the {p['rows']:,} expected rows and has {finding.explained:,} more{guess}"
 
 
 def _outermost_day(finding: Finding) -> str:
@@ -522,10 +532,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "totals": _totals,
     "outermost_day": _outermost_day,
     "limit": _limit,
-    "no_limit": lambda f: (
-        f"the answer begins with the {f.parameters['rows']:,} expected rows and has {f.explained:,} more"
-        f"{_guess(f, 'its LIMIT is missing or larger')}"
-    ),
+    "no_limit": _no_limit,
     "other_end": _other_end,
     "granularity": _granularity,
 }

@@ -318,7 +318,10 @@ def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iter
     is missing or too small."""
     expected, actual = difference.lengths
     limits_expected, limits_own = difference.limited
-    said = {} if limits_own is not False else {"limit": False}
+    said: dict[str, bool] = {} if limits_own is not False else {"limit": False}
+    unsure = bool(said)
+    if difference.key and not _right_ones(difference):
+        said["named"] = True  # what they are called is all that is right of them
     names = tuple(difference.key)
     if len(missing) and not len(extra) and actual == expected - len(missing) and actual:
         first = bool((missing >= actual).all())
@@ -332,7 +335,7 @@ def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iter
                     len(missing),
                     {"rows": actual, "of": expected, "first": True} | said,
                 ),
-                1.0 if sure and not said else 0.6,
+                1.0 if sure and not unsure else 0.6,
             )
         elif actual in _USUAL and (actual >= 50 or expected >= 2 * actual):
             yield (
@@ -355,7 +358,8 @@ def _limit(difference: Difference, missing: pl.Series, extra: pl.Series) -> Iter
         if 4 * len(extra) < expected:
             return
         weight = 1.0 if expected >= 3 else 0.6
-        yield Finding("no_limit", names, len(extra), len(extra), {"rows": expected}), weight
+        told = {"rows": expected} | {one: said[one] for one in said if one == "named"}
+        yield Finding("no_limit", names, len(extra), len(extra), told), weight
 
 
 def _filters(
