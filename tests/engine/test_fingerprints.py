@@ -776,3 +776,22 @@ def test_what_is_all_secret_is_marked_as_earlier_versions_did(
     """Else every agent with a key would be asked, and paid, once more after an update (`--changed`, `--cache`)."""
     (name,) = given
     assert without_secrets(given, filled, "headers") == {name: ["(a secret)", variables]}
+
+
+def test_files_outside_the_project_that_are_not_to_be_read_are_not_said_to_be_edited(tmp_path: Path) -> None:
+    """A run with --trust read them: judged again without it, its answers were "of an agent which is another"."""
+    root, networks = tmp_path / "evals", tmp_path / "networks"
+    for folder in (root, networks):
+        folder.mkdir()
+    (networks / "manifest.hocon").write_text('{"a.hocon": true}')
+    options = {"manifest": "../networks/manifest.hocon", "url": "http://127.0.0.1:1"}
+    spec = AgentSpec("networks", "neuro-san", options, base=str(root))
+
+    def marks(trusted: bool) -> Fingerprints:
+        return Fingerprints(Config(root=root), Trust(granted=trusted))
+
+    before = marks(True).agent(spec)
+    assert marks(True).differs(spec, before) == ""
+    assert marks(False).differs(spec, before) == "its files, or the trust in those outside the project"
+    (networks / "manifest.hocon").write_text('{"a.hocon": false}')
+    assert marks(True).differs(spec, before) == "its files"

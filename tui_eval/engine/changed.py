@@ -21,7 +21,6 @@ from tui_eval.engine.fingerprints import (
     MOST_FILES,
     Fingerprints,
     digest,
-    otherwise,
     without_secrets,
 )
 from tui_eval.engine.plan import Job, databases_of
@@ -226,11 +225,7 @@ def changed_since(
     told: dict[str, str] = {}
     for job in {marked_as(job, marks.config): job for job in asked if job.spec is not None}.values():
         before = mark_then(agents, job, marks.config)
-        if (
-            job.spec is not None
-            and isinstance(before, dict)
-            and (what := otherwise(before, marks.agent(job.spec)))
-        ):
+        if job.spec is not None and isinstance(before, dict) and (what := marks.differs(job.spec, before)):
             told.setdefault(job.spec.name, what)
     found += [f"agent {name} ({what})" for name, what in told.items()]
     for path, mark in _mapping(provenance, "files").items():

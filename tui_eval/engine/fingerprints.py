@@ -272,6 +272,14 @@ class Fingerprints:
                 self._files[path] = mark
             return self._files[path]
 
+    def differs(self, spec: AgentSpec, before: Mapping[str, Any]) -> str:
+        """`otherwise` of an agent as it is now. Of files outside the project that are not to be read, size and time are
+        another hash than a run had that was allowed more."""
+        what = otherwise(before, self.agent(spec))
+        if what == FILES and not all(map(self._may_read, self.files_of_agent(spec))):
+            what = f"{FILES}, or the trust in those outside the project"
+        return what
+
     def _may_read(self, path: Path) -> bool:
         if inside(self.root, path) or self._trust.granted:
             return True
@@ -387,12 +395,16 @@ class AgentsAsked:
         return digest([self._known[id(spec)], env]) if sent else self._known[id(spec)]
 
 
+FILES = "its files"
+"""What `otherwise` calls them."""
+
+
 def otherwise(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
     """What of an agent is another than `Fingerprints.agent` said before, for a person; empty: nothing."""
     if now == before:
         return ""
     same = all(now.get(part) == before.get(part) for part in ("type", "config"))
-    return "its files" if same else "its configuration"
+    return FILES if same else "its configuration"
 
 
 def asks_otherwise(old: Case, new: Case) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tui_eval.engine.changed import mark_then
-from tui_eval.engine.fingerprints import Fingerprints, otherwise
+from tui_eval.engine.fingerprints import Fingerprints
 from tui_eval.engine.kept_cases import KeptCases
 from tui_eval.engine.plan import Job, refused
 from tui_eval.engine.request import Recorded
@@ -327,8 +327,7 @@ def of_former_agents(judged: Iterable[Judged], marks: Fingerprints) -> str:
         if job.spec is None or changed.get(job.agent):
             continue
         known = [then for one in answers if isinstance(then := mark_then(one.asked, job, marks.config), dict)]
-        now = marks.agent(job.spec) if known else {}
-        changed[job.agent] = next(filter(None, (otherwise(before, now) for before in known)), "")
+        changed[job.agent] = next(filter(None, (marks.differs(job.spec, before) for before in known)), "")
     named = [f"agent {name} ({what})" for name, what in changed.items() if what]
     if not named:
         return ""
