@@ -581,6 +581,30 @@ async def test_attempts_that_begin_anew_since_their_worker_was_lost_are_told(
         )
 
 
+class LateCluster(Cluster):
+    """Another worker is there after a while."""
+
+    async def begin(self) -> None:
+        await asyncio.sleep(0.5)
+        await super().begin()
+
+
+async def test_what_was_lost_with_a_worker_is_no_time_of_a_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """neuro-san's limit: `no answer in 1 s`, without having been asked anew."""
+    test = """{"agent": "travel", "timeout_in_seconds": 1,
+     "interactions": [{"text": "hi", "response": {"text": {"keywords": ["there"]}}}]}"""
+    project = {
+        "tui_eval.yaml": "agents:\n  neuro-san: {type: scripted, script: agent.script.yaml}\n",
+        "agent.script.yaml": "default: {say: hi there}\n",
+        "one.hocon": test,
+        "two.hocon": test,
+    }
+    async with executed(tmp_path, monkeypatch, LateCluster, 2, [], project=project) as (reader, _):
+        assert [row.message for row in reader.attempts()] == ["passed"] * 2
+
+
 class TwoWork(Cluster):
     """Both workers execute what they are given."""
 

@@ -285,12 +285,16 @@ class RayPlace:
     ) -> Made:
         ref, given, nodes = ticket.attempt_ref, 0, set[str]()
         why = ""
+        loop = asyncio.get_running_loop()
+        since = loop.time()
         while len(lost) <= GIVEN_BACK and given < _GIVEN:
             worker = await self._free(nodes)
             given += 1
-            future: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
+            future: asyncio.Future[Made] = loop.create_future()
             worker.flights[ref] = future
-            worker.outbox.append(self._sent(ticket, ends, worker))
+            # What was lost with a worker, and until there is one, is no time of a case's; a suite's goes on.
+            gone = 0.0 if ticket.job.deadline_suite is not None else loop.time() - since
+            worker.outbox.append(self._sent(ticket, None if ends is None else ends + gone, worker))
             self._send_soon()
             try:
                 return await future
