@@ -10,7 +10,9 @@ from tests.support.app_host import running_app, until
 from tests.support.live_run import project
 from tests.tui.terminal.test_type_ahead import handled, type_at_once
 from tui_eval.tui.screens.run_dialog import RunDialog
+from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.suites_screen import SuitesScreen
+from tui_eval.tui.settings import settings_file
 from tui_eval.tui.terminal import terminal_guard
 from tui_eval.tui.terminal.terminal_guard import EscapeAnd, KeyParser
 
@@ -153,3 +155,11 @@ async def test_alt_moves_by_words_where_one_types_and_is_esc_elsewhere(tmp_path)
         app.post_message(esc_and("j"))
         await handled(app, pilot)
         assert isinstance(app.screen, SuitesScreen)
+
+
+async def test_alt_and_a_key_that_the_settings_name_is_that_key(tmp_path):
+    settings_file().parent.mkdir(parents=True, exist_ok=True)
+    settings_file().write_text("keymap: {place.runs: alt+h}")
+    async with running_app(project(tmp_path)) as (app, pilot):
+        app.post_message(esc_and("h"))
+        await until(lambda: isinstance(app.screen, RunsScreen), pilot)

@@ -74,7 +74,7 @@ class TypingAhead(App[int], inherit_bindings=False):
         if event.where_one_types is not None and isinstance(self.focused, Input | TextArea):
             return event.where_one_types
         if event.key in self.active_bindings:
-            return event
+            return events.Key(event.key, None)
         first, then = event.apart
         if then.key == "enter" and isinstance(self.focused, TextArea):
             return then
