@@ -13,6 +13,7 @@ from tests.support.promptfoo_cases import assertion_from, case_with, evidence_fo
 from tui_eval.agents.promptfoo.provider_response import read_response
 from tui_eval.assertions import JudgeInput, Reports
 from tui_eval.formats import judge
+from tui_eval.formats.promptfoo.judge.json_schema import mismatch
 from tui_eval.model import Assertion, Reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -303,3 +304,22 @@ async def test_what_a_script_decides_is_no_text_to_look_for(services: Any, kind:
     given = Assertion("is-json", "file://says.py:wanted")
     judgement = await judge(case_evidence([scored, given], services, Reply(1, '"hello"')))
     assert [verdict.passed for verdict in judgement.verdicts] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"properties": {"name": {"type": "string"}, "age": {"type": "number"}}}, "data/name must be string"),
+        ({"properties": {"age": {"type": "number"}, "name": {"type": "string"}}}, "data/age must be number"),
+        ({"enum": [1], "type": "string"}, "data must be string"),
+        ({"enum": [1], "type": "array", "minItems": 1}, "data must be equal to one of the allowed values"),
+        (
+            {"additionalProperties": False, "properties": {"name": {}}, "required": ["name", "b"]},
+            "data must have required property 'b'",
+        ),
+    ],
+)
+async def test_of_several_faults_the_one_that_ajv_comes_to_first_is_named(
+    schema: dict[str, Any], said: str
+) -> None:
+    assert mismatch(schema, {"name": 1, "age": "x"}) == said

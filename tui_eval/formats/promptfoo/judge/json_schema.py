@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from inspect import isawaitable
 from typing import Any
@@ -372,8 +372,59 @@ def mismatch(schema: dict[str, Any], value: Any) -> str | None:
 
 def first_error(validator: Any, value: Any) -> Any:
     """The error that ajv would name; None where the value fits."""
-    errors = sorted(validator.iter_errors(value), key=lambda error: len(error.absolute_schema_path))
-    return errors[0] if errors else None
+    whole = validator.schema
+    return min(
+        validator.iter_errors(value),
+        key=lambda error: _order(error.absolute_schema_path, whole),
+        default=None,
+    )
+
+
+_BY_TYPE: dict[str, tuple[str, ...]] = {
+    "number": ("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf"),
+    "string": ("maxLength", "minLength", "pattern", "format"),
+    "any": ("const", "enum", "", "not", "anyOf", "oneOf", "allOf", "if"),
+    "array": ("maxItems", "minItems", "uniqueItems", "items", "additionalItems", "contains"),
+    "object": (
+        *("maxProperties", "minProperties", "required", "propertyNames", "additionalProperties"),
+        *("dependencies", "properties", "patternProperties"),
+    ),
+}
+"""The keywords as ajv goes through them; any other stands among those of any type."""
+_RANKS = {
+    keyword: 2 * rank
+    for rank, keyword in enumerate(keyword for group in _BY_TYPE.values() for keyword in group)
+}
+
+
+def _rank(keyword: str, schema: Any) -> int:
+    if keyword != "type":
+        return _RANKS.get(keyword, _RANKS[""])
+    # A type alone with keywords of its own is looked at with these, any other first of all.
+    kind = schema.get("type") if isinstance(schema, dict) and not schema.get("nullable") else None
+    own = _BY_TYPE.get("number" if kind == "integer" else str(kind), ())
+    first = next(iter(own), "")
+    return _RANKS[first] - 1 if any(one in schema for one in own) else -2
+
+
+def _order(path: Iterable[Any], schema: Any) -> list[int]:
+    """Where a rule stands among those that ajv goes through: keywords by rank, properties as they are written."""
+    places: list[int] = []
+    inside, named = schema, False
+    for step in path:
+        if named:
+            names = list(inside) if isinstance(inside, dict) else []
+            places.append(names.index(step) if step in names else step if isinstance(step, int) else 0)
+        else:
+            places.append(_rank(str(step), inside))
+        if isinstance(inside, dict):
+            inside = inside.get(step)
+        elif isinstance(inside, list) and isinstance(step, int) and step < len(inside):
+            inside = inside[step]
+        named = not named and (
+            step in _MAPS or step in _LISTS or (step == "items" and isinstance(inside, list))
+        )
+    return places
 
 
 def _text(schema: Any) -> str:
@@ -383,11 +434,7 @@ def _text(schema: Any) -> str:
         CannotJudge: it holds what JSON has no words for, NaN or infinity.
     """
     try:
-        try:
-            return json.dumps(schema, sort_keys=True, default=str, allow_nan=False)
-        except TypeError:  # numbers among its names (`properties: {1: …, a: …}`), which are texts in JSON
-            named = json.loads(json.dumps(schema, default=str, allow_nan=False))
-            return json.dumps(named, sort_keys=True)
+        return json.dumps(schema, default=str, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise CannotJudge(
             "schema is invalid: it holds what JSON cannot (NaN, infinity)", "bad-assertion"
