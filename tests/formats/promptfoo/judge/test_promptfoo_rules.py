@@ -323,3 +323,9 @@ async def test_of_several_faults_the_one_that_ajv_comes_to_first_is_named(
     schema: dict[str, Any], said: str
 ) -> None:
     assert mismatch(schema, {"name": 1, "age": "x"}) == said
+
+
+async def test_items_beyond_those_listed_are_named_as_ajv_does() -> None:
+    assert (
+        mismatch({"items": [{}], "additionalItems": False}, [1, 2]) == "data must NOT have more than 1 items"
+    )

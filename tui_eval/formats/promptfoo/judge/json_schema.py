@@ -140,6 +140,7 @@ _AJV_WORDS = {
     "oneOf": lambda error: "must match exactly one schema in oneOf",
     "not": lambda error: "must NOT be valid",
     "contains": lambda error: "must contain at least 1 valid item(s)",
+    "additionalItems": lambda error: f"must NOT have more than {len(error.schema.get('items') or ())} items",
 }
 
 
