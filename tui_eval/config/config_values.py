@@ -190,8 +190,18 @@ def leads_elsewhere(named: str, address: str) -> bool:
     """Whether an address leads to another host than the one that stands in `named`, whose templates it fills in."""
     if address == named:
         return False
-    host = host_of(named)
-    return bool(host) and "{" not in host and host_of(address) != host
+    host = _of_origin(_TEMPLATES.sub("{}", named))
+    return bool(host) and "{" not in host and _of_origin(address) != host
+
+
+def _of_origin(address: str) -> str:
+    """Its host, whatever blanks there are behind that."""
+    origin = _ORIGIN.match(address)
+    return host_of(origin[0]) if origin is not None else ""
+
+
+_TEMPLATES = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_ORIGIN = re.compile(r"[\w+.-]+://[^/?#]*")
 
 
 def texts_in(value: Any) -> Iterator[str]:

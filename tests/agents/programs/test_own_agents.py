@@ -756,7 +756,10 @@ async def test_what_is_asked_leads_to_no_other_address(tmp_path: Path, template:
         await it.close()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:{{prompt}}", "{{prompt}}@127.0.0.1"])
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1:{{prompt}}", "{{prompt}}@127.0.0.1", "127.0.0.1:{{ prompt }}", "{{ prompt }}@127.0.0.1"],
+)
 async def test_nor_to_another_host(tmp_path: Path, host: str) -> None:
     """A variable that goes to 127.0.0.1 was agreed to."""
     it = agent("http", tmp_path, url=f"http://{host}/", method="GET")

@@ -530,6 +530,36 @@ async def test_nor_to_where_templates_or_a_request_s_own_host_lead(
     assert " to 192.0.2.2 " in row.message
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:{{ port }}/", "http://{{ user }}@127.0.0.1/?{{ port }}"])
+async def test_nor_where_templates_with_blanks_in_it_were_agreed_to_as_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """The host that stands there is no other for a blank."""
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"prompts: [hi]\nproviders: [{{id: http, label: bot, config: {{url: '{url}', {_LEADS}}}}}]\ntests:\n"
+        "  - vars: {port: '80@192.0.2.2:9', user: '192.0.2.2:9/?'}\n    assert: [{type: contains, value: hi}]\n",
+        "utf-8",
+    )
+    agreed = ["read the environment variable MY_TOKEN", f"send a secret (agents.bot.config) to {url}"]
+    (row,) = (await ran(tmp_path, agreed=agreed)).attempts()
+    assert row.message.startswith("needs trust: send a secret (agents.bot.config")
+    assert " to 192.0.2.2 " in row.message
+
+
+async def test_a_blank_in_what_is_filled_in_behind_the_host_makes_no_other_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [hi]\nproviders: [{id: http, label: bot, config: {url: 'http://127.0.0.1:9/{{city}}', "
+        f"{_LEADS}}}}}]\ntests:\n  - vars: {{city: New York}}\n    assert: [{{type: contains, value: hi}}]\n",
+        "utf-8",
+    )
+    (row,) = (await ran(tmp_path, agreed=["read the environment variable MY_TOKEN"])).attempts()
+    assert "needs trust" not in row.message
+
+
 async def test_a_websocket_s_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its message is a template, too."""
     monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
