@@ -132,6 +132,9 @@ async def test_a_providers_stream_that_is_handed_on_and_cut_off_is_no_answer(
         ("ai_sdk", ai_sdk("[DONE]")),
         ("ag_ui", ag_ui({"type": "RUN_FINISHED"})),
         ("ai_sdk", [{"type": "start"}, *ai_sdk()[2:]]),  # an endpoint's own events
+        ("ai_sdk", [{"type": "message_start", "id": 1}, *ai_sdk()[2:], {"type": "message_end"}]),
+        ("ai_sdk", [{"type": "text-start"}, *ai_sdk()[2:], {"type": "text-end"}]),
+        ("ai_sdk", [{"type": "abort", "what": "an earlier step"}, *ai_sdk()[2:]]),
         ("chat", chat("[DONE]")),
         ("chat", chat(finished("stop"))),
     ],
@@ -208,6 +211,9 @@ async def test_that_an_answer_was_cut_off_at_a_limit_is_known_where_it_is_handed
     [
         {"reply": "PRO", "stop_reason": "timeout", "status": "in_progress", "finishReason": "error"},
         {"reply": "PRO", "done": False},
+        {"reply": "PRO", "done": True, "done_reason": "cancelled"},
+        {"reply": "PRO", "type": "abort"},
+        {"reply": "PRO", "type": "message_start"},
         {"reply": "PRO", "response": "PRO", "model": "m", "done": False},
         {"reply": "PRO", "candidates": ["Ann"], "choices": []},
     ],
@@ -241,6 +247,20 @@ async def test_thoughts_and_arguments_that_stand_where_pieces_of_the_text_do_are
     assert (await streamed(kind, [whole[0], aside, *whole[1:]])).text == "PRO yes"
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "response.output_text.delta",
+        "response.text.delta",
+        "response.output_audio_transcript.delta",
+        "response.part.delta",
+    ],
+)
+async def test_pieces_of_a_text_are_none_whatever_they_are_called(kind: str) -> None:
+    """Those of the Realtime API, and of an endpoint's own, were left out."""
+    assert (await streamed("responses", [{"type": kind, "delta": text} for text in SAID])).text == "PRO yes"
+
+
 async def test_a_thought_is_no_answer_though_reply_leads_to_it() -> None:
     parts = [{"text": "a thought", "thought": True}, {"text": "PRO"}]
     body = json.dumps({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}).encode()
@@ -268,3 +288,17 @@ async def test_texts_beside_the_one_that_reply_names_are_said_not_to_be_judged(
     assert reply.text == "PRO"
     notes = [event.text for event in events if isinstance(event, Note)]
     assert notes == ([f"{said}, and the others are not judged"] if said else [])
+
+
+async def test_so_are_those_in_an_event_of_a_stream() -> None:
+    parts = [{"text": "PRO"}, {"text": "BAD"}]
+    events = [{"candidates": [{"content": {"parts": parts}}]}, {"candidates": [{"finishReason": "STOP"}]}]
+    raw = "".join(f"data: {json.dumps(one)}\n\n" for one in events).encode()
+    with AnyServer() as server:
+        server.plan.append(Planned(raw=raw, headers={"Content-Type": "text/event-stream"}))
+        it = agent("http", url=server.url, reply=TEXT["gemini"], retries=0)
+        told, (reply,) = await talk(it, "x")
+        await it.close()
+    assert reply.text == "PRO"
+    notes = [event.text for event in told if isinstance(event, Note)]
+    assert notes == [f"{TEXT['gemini']} is one of several texts in an event, and the others are not judged"]

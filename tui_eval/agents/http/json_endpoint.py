@@ -387,6 +387,10 @@ class HttpSession(RememberingSession):
         whole["tool_calls"] = _calls_of(listed)
         told, reply = read_reply(whole, turn, Paths())
         self._check_ended(values, reply, done=ended)
+        if any(texts_beside(value, paths.reply) for value in values):
+            told.append(
+                Note(f"{paths.reply} is one of several texts in an event, and the others are not judged")
+            )
         return told, reply
 
     def _spent(self, text: str, kind: str) -> UsageReport | None:

@@ -63,11 +63,8 @@ def at_path(value: Any, path: str) -> Any:
     return value
 
 
-_TEXT_OF_RESPONSES = (
-    "response.output_text.delta",
-    "response.refusal.delta",
-    "response.audio.transcript.delta",
-)
+_NO_TEXT_OF_RESPONSES = re.compile(r"response\..*(?:reasoning|thinking|_call|arguments|audio\.delta).*")
+"""Other pieces (`response.output_text.delta`, those of the Realtime API or of one's own) are text."""
 _ASIDES = frozenset(
     (
         "reasoning-delta",  # the AI SDK
@@ -83,10 +80,7 @@ def is_aside(event: Any, path: str) -> bool:
     if not isinstance(event, dict):
         return False
     kind = event.get("type")
-    if isinstance(kind, str) and (
-        kind in _ASIDES
-        or (kind.startswith("response.") and kind.endswith(".delta") and kind not in _TEXT_OF_RESPONSES)
-    ):
+    if isinstance(kind, str) and (kind in _ASIDES or _NO_TEXT_OF_RESPONSES.fullmatch(kind)):
         return True
     parent, _, last = path.rpartition(".")
     part = at_path(event, parent) if last == "text" and parent else None

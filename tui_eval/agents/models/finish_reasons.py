@@ -122,6 +122,13 @@ _ENDS = {
 }
 """The types of the events that end a stream, by that of its first."""
 _OF_AI_SDK, _ENDS_OF_AI_SDK = "text-start", ("finish", "abort")
+_OF_FIRST = {
+    "message_start": "message",
+    "response.created": "response",
+    "RUN_STARTED": "runId",
+    _OF_AI_SDK: "id",
+}
+"""What the first event has beside its type: a stream of one's own may begin with `message_start`, and end otherwise."""
 _OF_GEMINI = ("usageMetadata", "modelVersion")
 _OF_OLLAMA = frozenset(("model", "created_at"))
 """What their pieces have beside the text: `done: false` alone may be a fact of a conversation."""
@@ -132,7 +139,11 @@ _PLACES_OF = {"message": "stop_reason", "message_delta": "delta.stop_reason", "f
 
 def ended_by(values: Sequence[Any]) -> str | None:
     """Why an answer ended, by the last of its events that says so; None: it does not say."""
-    return next((reason for value in reversed(values) if (reason := _reason(value))), None)
+    of_ai_sdk = any(_begins(value, _OF_AI_SDK) for value in values)
+    for value in reversed(values):
+        if reason := _reason(value) or ("aborted" if of_ai_sdk and _type_of(value) == "abort" else ""):
+            return reason
+    return None
 
 
 def goes_on(values: Sequence[Any], done: bool = False) -> bool:
@@ -154,10 +165,8 @@ def _reason(value: Any) -> str:
     if isinstance(response, dict) and (response is not value or response.get("object") == "response"):
         why = at_path(response, "incomplete_details.reason")
         return why if isinstance(why, str) else _told(response.get("status"))
-    if kind == "abort":
-        return "aborted"
     places = [*_PLACES, *([_PLACES_OF[kind]] if kind in _PLACES_OF else [])]
-    if value.get("done") is True:
+    if value.get("done") is True and value.keys() >= _OF_OLLAMA:
         places.append("done_reason")
     return next(filter(None, (_told(at_path(value, place)) for place in places)), "")
 
@@ -175,11 +184,14 @@ def _pieces_go_on(values: Sequence[Any]) -> bool:
 
 
 def _begun_and_open(values: Sequence[Any], first: str, ends: Sequence[str]) -> bool:
-    kinds = [_type_of(value) for value in values]
-    if first not in kinds:
+    begun = next((place for place in range(len(values), 0, -1) if _begins(values[place - 1], first)), 0)
+    if not begun or ended_by(values[begun:]) is not None:
         return False
-    begun = len(kinds) - kinds[::-1].index(first)
-    return ended_by(values[begun:]) is None and not any(kind in ends for kind in kinds[begun:])
+    return not any(_type_of(value) in ends for value in values[begun:])
+
+
+def _begins(value: Any, first: str) -> bool:
+    return _type_of(value) == first and value.get(_OF_FIRST[first]) is not None
 
 
 def _gemini_goes_on(values: Sequence[Any]) -> bool:
