@@ -93,11 +93,13 @@ class Held(msgspec.Struct, tag="held"):
 
 class UsageReport(msgspec.Struct, tag="usage"):
     """Tokens used so far in this turn, replacing earlier reports of the same turn. Of the input `written`
-    tokens went into a cache of the provider's, which has a price of its own."""
+    tokens went into a cache of the provider's, which has a price of its own. `cost_said`: the cost is what the server
+    says, not what a price makes of the tokens."""
 
     usage: Usage
     cost: float | None = None
     written: int = 0
+    cost_said: bool = False
 
 
 class Exchanged(msgspec.Struct, tag="exchanged"):

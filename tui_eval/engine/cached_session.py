@@ -410,7 +410,9 @@ class CachedSession(Session):
                 told = event
                 event.cost = self._priced(event, reply.model)
         if reply.usage is not None:
-            reply.cost = self._priced(UsageReport(reply.usage, reply.cost, told.written), reply.model)
+            reply.cost = self._priced(
+                msgspec.structs.replace(told, usage=reply.usage, cost=reply.cost), reply.model
+            )
 
     def _too_slow(self, known: Sequence[tuple[bytes, int]]) -> int | None:
         """From which of these on, keys and turns, kept answers took longer than they may now: from the first where all

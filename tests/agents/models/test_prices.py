@@ -165,3 +165,12 @@ def test_an_answer_of_before_has_the_price_of_today(kind: Any, told: UsageReport
     it = create(spec, services(prices={"m": {"input": 3.0, "output": 20.0}}))
     context = SessionContext(case_id="c", attempt=1, session_id="s")
     assert it.priced(context, told, "m-2030") == it.priced(context, told, "m") == expected
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_without_a_price_of_today_only_what_the_server_said_stays(said: bool) -> None:
+    """The other cost was made of a price that is no longer there."""
+    it = create(AgentSpec("it", "openai", {"api_key": "k"}, model="of/nobody:free"), services())
+    context = SessionContext(case_id="c", attempt=1, session_id="s")
+    told = UsageReport(Usage(1000, 100), 1.0, cost_said=said)
+    assert it.priced(context, told, "of/nobody:free") == (1.0 if said else None)

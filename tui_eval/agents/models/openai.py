@@ -123,7 +123,7 @@ class OpenAIAgent(ModelAgent):
     def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
         """See `Agent.priced`. A price that only the server knows stays what it was."""
         found = super().priced(context, told, model)
-        return told.cost if found is None and not self.promptfoo else found
+        return told.cost if found is None and told.cost_said and not self.promptfoo else found
 
     async def _served(self) -> list[str]:
         """The models of a server of one's own; local ones often serve exactly one.
@@ -336,7 +336,9 @@ class OpenAISession(Session):
         costs, own = agent.services.prices, agent.own_price
         cost = prices.cost_of(completion.model, self.model, total, costs, own, priced=self.priced)
         if cost is None and not (agent.promptfoo or self.tested):  # whose price nobody here knows
-            cost = figures.total_amount((before.cost, completion.cost), "cost")
+            return UsageReport(
+                total, figures.total_amount((before.cost, completion.cost), "cost"), cost_said=True
+            )
         return UsageReport(total, cost)
 
     def _completion(self, request: Request) -> Completion:
