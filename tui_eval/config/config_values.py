@@ -25,6 +25,7 @@ from tui_eval.config.config_schema import (
     DatabaseSpec,
     VariableNotSet,
 )
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.paths import inside
 from tui_eval.guard.secrets import SHORTEST, in_command, secret_values
 from tui_eval.guard.trust import NeedsTrust, Trust, code_by_variable, runs_code
@@ -184,6 +185,36 @@ def check_led_to(spec: AgentSpec, named: str, address: str, trust: Trust) -> Non
     """
     if not (spec.typed or trust.granted) and leads_elsewhere(named, address):
         _check_secrets(spec, address, trust)
+
+
+def chosen_host(spec: AgentSpec) -> str:
+    """The host that gets what an agent of this entry is asked (its variables filled in), where a file chose it: empty
+    for this machine, the provider's own, one that the person's environment names, and who has no address."""
+    address = next((one for key in _ADDRESS_KEYS if isinstance(one := spec.options.get(key), str)), None)
+    if spec.typed or address is None or is_loopback(address) or is_own_host(spec.type, address):
+        return ""
+    return "" if spec.type == "nao" and address == os.environ.get("BACKEND_URL") else destination(address)
+
+
+def said_to(suite: str, host: str) -> str:
+    """The name of asking a question that holds a secret."""
+    return f"send a secret (in what {suite} asks) to {host}"
+
+
+def check_said(
+    spec: AgentSpec, suite: str, said: Any, masker: Masker, trust: Trust, reads: Callable[[], bool]
+) -> None:
+    """See that a question may go where it goes: that a suite may read a secret says nothing of the host that gets it
+    in a prompt (`{{ env.TOKEN }}`), a variable or sly_data. `reads`: whether its templates read one, of which filters
+    may make another text.
+
+    Raises:
+        NeedsTrust: a secret is in it, and a file chose the host.
+    """
+    if trust.granted or not masker or not (host := chosen_host(spec)):
+        return
+    if any(masker.text(one) != one for one in texts_in(said)) or reads():
+        trust.require(said_to(suite, host))
 
 
 def leads_elsewhere(named: str, address: str) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 from tui_eval import agents, causes
 from tui_eval.agents.base import Agent, AgentError, Pace, Request, Services, SessionContext
 from tui_eval.assertions.judge_input import CannotJudge, JudgeAnswer, judged_about, without_thoughts
+from tui_eval.config.config_values import check_said
 from tui_eval.config.project import (
     JUDGE_NETWORK,
     AgentSpec,
@@ -489,6 +490,9 @@ class RunContext(Hosts):
             agent = self.agent(spec)
         except ConfigError as error:
             raise CannotJudge(f"the judge {spec.name}: {error}", "judge-failed", str(error)) from None
+        if job is not None:  # what the agent answered may be judged, whatever it holds
+            said = (job.case.vars, job.case.options, [one.value for one in job.case.asserted])
+            check_said(agent.spec, job.suite, said, self.masker, self.trust, bool)
         model = model_of(spec, self.trust)
         context = SessionContext(case_id="judge", attempt=1, session_id="judge", model=model, judges=True)
         context.reference = job is not None and job.compat == "reference"

@@ -21,6 +21,7 @@ import msgspec
 
 from tui_eval import agents
 from tui_eval.agents.base import Services
+from tui_eval.config.config_values import chosen_host, said_to, texts_in
 from tui_eval.config.project import (
     AgentSpec,
     Config,
@@ -30,6 +31,7 @@ from tui_eval.config.project import (
     database,
     database_spec,
     fill,
+    masker,
     rule_for,
 )
 from tui_eval.engine import grader_choice, replayed
@@ -38,6 +40,7 @@ from tui_eval.engine.plan import CasesOf, Job, asks_a_database, plan, tool_datab
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import format_of, reading
 from tui_eval.formats.format import COLUMNS, Format, RenderError
+from tui_eval.guard.masker import Masker
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import (
     NeedsTrust,
@@ -131,6 +134,8 @@ def wants_of_jobs(
         if kind not in kinds:
             kinds.add(kind)
             found.job(job, typed_judge)
+        if not judges_only:
+            found.said(job, (job.case,))
     if assess and config.judge is not None:
         found.agent(config.judge)
     for path, own in suites.items():
@@ -226,6 +231,8 @@ class _Wants:
         self._env_file: frozenset[str] = frozenset()
         self._agents: set[bytes] = set()
         self._before: AgentSpec | None = None
+        self._hosts: dict[int, str] = {}
+        self._masker: Masker | None = None
         self._databases: set[str | None] = set()
 
     def add(self, what: str) -> None:
@@ -273,6 +280,30 @@ class _Wants:
                 for one in (judge, self.config.judge if simulated else None):
                     if one is not None:
                         self.agent(one)
+
+    def said(self, job: Job, cases: Iterable[Case]) -> None:
+        """A secret in what these cases ask, where that goes to a host that a file chose."""
+        spec = job.spec
+        if spec is None or spec.typed:
+            return
+        host = self._hosts.get(id(spec))
+        if host is None:
+            host = ""
+            with suppress(ConfigError, NeedsTrust):
+                host = chosen_host(fill(spec, ReadsVariables()))
+            self._hosts[id(spec)] = host
+        what = said_to(job.suite, host)
+        if not host or what in self.all:
+            return
+        from tui_eval.agents.promptfoo.promptfoo_env import reads_secret
+
+        hidden = self._masker = self._masker or masker(self.config)
+        base = str((self.root / job.suite).parent)
+        for case in cases:
+            asked = ([(turn.text, turn.sly_data) for turn in case.turns], case.vars)
+            if any(hidden.text(one) != one or reads_secret(one, base) for one in texts_in(asked)):
+                self.add(what)
+                return
 
     def used_database(self, name: str | None) -> None:
         """A database by the name that a case or a tool gives; None: the only one."""
@@ -611,6 +642,7 @@ class _Wants:
             return
         for job in jobs:
             self.job(job)
+            self.said(job, suite.cases)
 
 
 @lru_cache(10_000)

@@ -54,9 +54,9 @@ class Authorization:
         scripts: Scripts,
         provider: str,
         context: ssl.SSLContext | None,
-        led_to: Callable[[str], None] | None = None,
+        led_to: Callable[[str, Any], None] | None = None,
     ) -> None:
-        """`led_to` is told the address that a token is asked of, and raises where that may not be."""
+        """`led_to` is told the address that a token is asked of and what it gets, and raises where it may not."""
         self._led_to = led_to
         self.settings: dict[str, Any] = settings if isinstance(settings, dict) else {}
         self.kind = str(self.settings.get("type", "")).replace("-", "_").lower().replace("oauth2", "oauth")
@@ -151,7 +151,7 @@ class Authorization:
     ) -> tuple[str, float | None, float]:
         url = self._text("tokenUrl", values)
         if self._led_to is not None:
-            self._led_to(url)
+            self._led_to(url, form)
         for name in ("client_secret", "password"):
             self._services.conceal(form.get(name, ""))
         if self._client is None:

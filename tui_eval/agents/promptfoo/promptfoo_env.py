@@ -12,6 +12,7 @@ from typing import Any
 
 from tui_eval.config.config_values import (
     check_led_to,
+    chosen_host,
     destination,
     holds_secret,
     is_loopback,
@@ -141,13 +142,14 @@ def require_destination(spec: AgentSpec, sent: Any, url: str, trust: Trust) -> N
     """
     if spec.typed or is_loopback(url):
         return
-    if any(_reads_secret(text, spec.base) for text in texts_in(sent)):
+    if any(reads_secret(text, spec.base) for text in texts_in(sent)):
         trust.require(f"send a secret (agents.{spec.name}.config) to {destination(url)}")
 
 
-def require_led_to(spec: AgentSpec, sent: Any, named: str, address: str, trust: Trust) -> None:
-    """As `require_destination`, for where a request really goes, once its templates are filled in: `named` is the
-    address that was looked at before.
+def require_led_to(spec: AgentSpec, sent: Any, named: str, address: str, values: Any, trust: Trust) -> None:
+    """As `require_destination`, for where a request really goes, once its templates are filled in with `values`:
+    `named` is the address that was looked at before. What goes to the host that the entry names, as it stands, is
+    looked at where a question is asked (`check_said`).
 
     Raises:
         NeedsTrust: it is another host, and not this machine.
@@ -155,6 +157,18 @@ def require_led_to(spec: AgentSpec, sent: Any, named: str, address: str, trust: 
     if leads_elsewhere(named, address):
         check_led_to(spec, named, address, trust)
         require_destination(spec, sent, address, trust)
+    if destination(address) != chosen_host(spec):
+        require_values(spec, "", values, address, trust)
+
+
+def require_values(spec: AgentSpec, key: str, values: Any, url: str, trust: Trust) -> None:
+    """As `require_destination`, for what templates under a key of `config` were filled in with.
+
+    Raises:
+        NeedsTrust: a secret is among it.
+    """
+    if not (spec.typed or is_loopback(url) or trust.granted) and holds_secret(values):
+        trust.require(f"send a secret (agents.{spec.name}.config{key}) to {destination(url)}")
 
 
 def require_destinations_within(spec: AgentSpec, config: Mapping[str, Any], trust: Trust) -> None:
@@ -179,12 +193,13 @@ def require_destination_within(
     if (
         secret_values(given)
         or holds_secret(given)
-        or any(_reads_secret(one, spec.base) for one in texts_in(given))
+        or any(reads_secret(one, spec.base) for one in texts_in(given))
     ):
         trust.require(f"send a secret (agents.{spec.name}.config.{key}) to {destination(url)}")
 
 
-def _reads_secret(text: str, base: str) -> bool:
+def reads_secret(text: str, base: str) -> bool:
+    """Whether a template reads a secret of the environment, or may; `base` is its suite's folder."""
     if "env" not in text or not ("{{" in text or "{%" in text):
         return False
     from tui_eval.nunjucks.suite_environment import reads_unnamed, variables_named

@@ -27,6 +27,7 @@ from tui_eval.agents.promptfoo.promptfoo_env import (
     require_destination_within,
     require_destinations_within,
     require_led_to,
+    require_values,
 )
 from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo.promptfoo_providers import unnamed_secrets
@@ -65,9 +66,9 @@ class SessionEndpoint:
         settings: Any,
         scripts: Scripts,
         context: ssl.SSLContext | None,
-        led_to: Callable[[str], None],
+        led_to: Callable[[str, Any], None],
     ) -> None:
-        """`led_to` is told the address that a session is asked of, and raises where that may not be."""
+        """`led_to` is told the address that a session is asked of and what it gets, and raises where it may not."""
         self._led_to = led_to
         self._settings: dict[str, Any] = settings if isinstance(settings, dict) else {}
         self._scripts = scripts
@@ -90,7 +91,6 @@ class SessionEndpoint:
     async def _begin(self, values: Mapping[str, Any]) -> str:
         settings = self._settings
         url = filled(str(settings["url"]), values)
-        self._led_to(url)
         method = str(settings.get("method") or "POST").upper()
         headers = filled_headers(settings.get("headers"), values)
         given, body = settings.get("body"), None
@@ -100,6 +100,7 @@ class SessionEndpoint:
                 filled(given, values).encode("utf-8", "replace") if plain else encode(rendered(given, values))
             )
             headers.setdefault("content-type", TEXT_TYPE if plain else JSON_TYPE)
+        self._led_to(url, [headers, body and body.decode("utf-8", "replace")])
         if self._client is None:
             self._client = HttpClient(url, context=self._context)
         call = self._client.call(method, url, body=body, headers=headers, any_status=True)
@@ -330,11 +331,12 @@ class PromptfooHttpAgent(Agent):
         )
         self.reader = AnswerReader(self.config, self.scripts)
 
-    def _led_to(self, key: str, named_by: str, address: str) -> None:
+    def _led_to(self, key: str, named_by: str, address: str, sent: Any) -> None:
         """See that what stands under a key goes to the host that stands there, with templates filled in, too."""
         given = self.config[key]
         if leads_elsewhere(str(given[named_by]), address):
             require_destination_within(self.spec, key, given, address, self.services.trust)
+        require_values(self.spec, f".{key}", [address, sent], address, self.services.trust)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; nothing is sent before the first turn."""
@@ -361,7 +363,7 @@ class PromptfooHttpSession(Session):
         agent, reference = self.agent, self.context.reference
         values = await self._values(request)
         wanted, prompt = await self._request(request, values)
-        require_led_to(agent.spec, agent.sent, agent.url, wanted.url, agent.services.trust)
+        require_led_to(agent.spec, agent.sent, agent.url, wanted.url, values, agent.services.trust)
         wanted.headers.update(self.context.trace_headers)
         agent.auth.add(wanted, values)
         attempt = followed = 0

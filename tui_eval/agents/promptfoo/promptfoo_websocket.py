@@ -126,7 +126,7 @@ class WebSocketSession(Session):
         agent = self.agent
         values = {**(request.vars or self.context.vars), "prompt": prompt_of(request)}
         url, message = filled(agent.url, values), filled(str(agent.message), values)
-        require_led_to(agent.spec, agent.sent, agent.url, url, agent.services.trust)
+        require_led_to(agent.spec, agent.sent, agent.url, url, values, agent.services.trust)
         found, took = None, 0.0
         for attempt in range(agent.retries + 1):
             began, started_at = time.monotonic(), time.time()

@@ -15,6 +15,7 @@ import msgspec
 from tui_eval import agents
 from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext, asking_for
 from tui_eval.assertions.judge_input import Judgement, JudgeServices, Reports
+from tui_eval.config.config_values import check_said, texts_in
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.attempt_judging import (
@@ -422,6 +423,7 @@ class Running:
         for request in left:
             if stepped and not await self._not_counted(self.by_hand.sends(request, conversation)):
                 continue
+            self._check_said(agent, conversation, request)
             await self._keep_pace(agent, request)
             self.collector.begin(request.turn, conversation.shown(request))
             self.by_hand.mark(request.turn)
@@ -439,6 +441,7 @@ class Running:
         requests = conversation.requests
         whole = as_one(requests)
         await self._look(agent, [whole])
+        self._check_said(agent, conversation, whole)
         await self._keep_pace(agent, whole)
         if self.by_hand.stepper is not None:
             self.collector.take(
@@ -456,6 +459,19 @@ class Running:
         async with self.limits.turn(whole.turn, conversation.limits.get(whole.turn)):
             await self._send(session, whole)
         await self._told(whole.turn)
+
+    def _check_said(self, agent: Agent, conversation: Conversation, request: Request) -> None:
+        said = (request.text, request.messages, request.sly_data, request.vars, conversation.vars)
+        job, environment = self.job, self.environment
+
+        def reads() -> bool:
+            from tui_eval.agents.promptfoo.promptfoo_env import reads_secret
+
+            base = str((environment.config.root / job.suite).parent)
+            templates = ([turn.text for turn in job.case.turns], job.case.vars)
+            return any(reads_secret(one, base) for one in texts_in(templates))
+
+        check_said(agent.spec, job.suite, said, environment.masker, environment.trust, reads)
 
     async def _look(self, agent: Agent, requests: Sequence[Request]) -> None:
         """See what is known of these; where it is all, another attempt has the moment that was kept for the first."""

