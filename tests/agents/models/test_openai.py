@@ -885,3 +885,28 @@ async def test_a_price_of_the_projects_wins_over_what_a_server_says(server: Open
     it = create(AgentSpec("it", "openai", {"base_url": server.base}, model="m"), with_prices)
     assert (await talk(it, "x"))[1][0].cost == 3.0
     await it.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "first", "second"),
+    [
+        ("gpt-5.4", {"prompt_tokens": 200_000}, {"prompt_tokens": 200_000}),  # priced up to 272,000
+        ("of/nobody", {"prompt_tokens": 5, "cost": 0.25}, {"prompt_tokens": 5}),
+        ("of/nobody", {"prompt_tokens": 5}, {"prompt_tokens": 5, "cost": 0.25}),
+    ],
+)
+async def test_the_cost_of_some_requests_is_not_that_of_all(
+    server: OpenAIServer, model: str, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    """A limit of the cost passed on a part of it."""
+    call = {"index": 0, "id": "1", "function": {"name": "x", "arguments": "{}"}}
+    for part, usage in (({"tool_calls": [call]}, first), ({"content": "Done."}, second)):
+        whole = {"choices": [{"message": part}], "usage": {"completion_tokens": 1, **usage}}
+        headers = {"Content-Type": "application/json"}
+        server.plan.append(Planned(raw=json.dumps(whole).encode(), headers=headers))
+    tools = [{"type": "canned", "name": "x", "result": 1}]
+    it = agent("openai", base_url=server.base, model=model, tools=tools)
+    _, (reply,) = await talk(it, "x")
+    await it.close()
+    assert reply.usage is not None and reply.usage.output_tokens == 2
+    assert reply.cost is None

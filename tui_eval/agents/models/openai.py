@@ -336,9 +336,7 @@ class OpenAISession(Session):
         costs, own = agent.services.prices, agent.own_price
         cost = prices.cost_of(completion.model, self.model, total, costs, own, priced=self.priced)
         if cost is None and not (agent.promptfoo or self.tested):  # whose price nobody here knows
-            return UsageReport(
-                total, figures.total_amount((before.cost, completion.cost), "cost"), cost_said=True
-            )
+            return UsageReport(total, _said_of_all(before, completion), cost_said=True)
         return UsageReport(total, cost)
 
     def _completion(self, request: Request) -> Completion:
@@ -424,6 +422,16 @@ def _callbacks(given: Any, services: Services, base: str) -> Callbacks | None:
 
 
 _NONE = Usage()
+
+
+def _said_of_all(before: UsageReport, completion: Completion) -> float | None:
+    """What the server says that a turn has cost; None where it does not say it of each request that took something: a
+    part would read as all."""
+    if completion.usage is None:
+        return before.cost
+    if completion.cost is None or before.usage == _NONE:
+        return completion.cost
+    return None if before.cost is None else figures.total_amount((before.cost, completion.cost), "cost")
 
 
 def add_usage(total: Usage, more: Usage | None) -> Usage:
