@@ -228,6 +228,22 @@ async def test_another_host_gets_no_secret_under_whatever_name(monkeypatch: pyte
         assert (sent.get("x-auth-token"), sent.get("x-page"), sent["x-a"]) == (None, None, "1")
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"auth": {"type": "api_key", "keyName": "X-Shop", "value": "mine", "placement": "header"}},
+        {"auth": {"type": "bearer", "token": "mine"}, "headers": {"X-Shop": "mine"}},
+    ],
+)
+async def test_nor_what_it_is_signed_in_with(settings: dict[str, Any]) -> None:
+    with AnyServer() as other, AnyServer() as server:
+        server.plan.append(Planned(status=302, body={}, headers={"Location": f"{other.url}/there"}))
+        await asked(f"{server.url}/first", Path("/"), **{"headers": {}, **settings})
+        assert server.requests[0].headers["x-shop"] == "mine"
+        sent = other.requests[0].headers
+        assert (sent.get("x-shop"), sent.get("authorization")) == (None, None)
+
+
 async def test_redirects_in_a_circle_end() -> None:
     with AnyServer(
         default=lambda seen: Planned(status=302, body={}, headers={"Location": "/round"})

@@ -325,6 +325,7 @@ class PromptfooHttpAgent(Agent):
             context,
             partial(self._led_to, "auth", "tokenUrl"),
         )
+        self.signs_in = any(self.config.get(key) for key in ("auth", "signatureAuth"))
         self.signature = signature_of(self.config.get("signatureAuth"), services, self.base, spec.name)
         self.session = SessionEndpoint(
             self.config.get("session"), self.scripts, context, partial(self._led_to, "session", "url")
@@ -381,7 +382,7 @@ class PromptfooHttpSession(Session):
                 if call.unreported:
                     yield call.exchanged()
                 await call.close()
-            onward = next_request(wanted, call, bool(agent.spec.secret_in))
+            onward = next_request(wanted, call, agent.signs_in or bool(agent.spec.secret_in))
             if onward is not None and followed < MOST:
                 wanted, followed = onward, followed + 1
                 continue
@@ -475,7 +476,7 @@ _OF_A_BODY = frozenset(("content-type", "content-length", "content-encoding"))
 
 def next_request(request: HttpRequest, call: HttpCall, secret: bool = False) -> HttpRequest | None:
     """The request that a redirect asks for; None where the answer is none. `secret`: any header may hold one, of the
-    suite's own environment.
+    suite's own environment or what it signs in with.
 
     Raises:
         AgentError: it leads where this request must not go.
