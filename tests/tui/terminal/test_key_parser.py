@@ -61,10 +61,46 @@ def names(found: list[Message]) -> list[str]:
         ("\x1b[?62;4c", []),
         ("\x1b[M !!j", ["j"]),
         ("\x1b[M", ["escape", "left_square_bracket", "M"]),
+        ("\x1b[<0;-1;5Mj", ["j"]),
+        ("\x1b[3$j", ["shift+delete", "j"]),
+        ("\x1b[2$j", ["j"]),
+        ("\x1b[?2026;2$yj", ["TerminalSupportsSynchronizedOutput", "j"]),
+        ("\x1b]1j", ["escape", "right_square_bracket", "1", "j"]),
+        ("\x1bP>j", ["escape", "P", "greater_than_sign", "j"]),
     ],
 )
 def test_esc_and_a_key_that_arrive_together_are_both(sent: str, keys: list[str]) -> None:
     assert read(KeyParser(), sent) == keys
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\",
+        "\x1b]11;rgb:1e1e/1e1e/1e1e\x07",
+        "\x1bP>|tmux 3.3a\x1b\\",
+        "\x1bP1+r544e=787465726d\x1b\\",
+        "\x1bP1$r0m\x1b\\",
+        "\x1b_Gi=31;OK\x1b\\",
+    ],
+)
+def test_what_a_terminal_replies_to_a_program_before_presses_no_keys(reply: str, clock: list[float]) -> None:
+    """`r` in it ran what was under the cursor."""
+    assert read(KeyParser(), reply + "j") == ["j"]
+    parser = KeyParser()
+    early = [key for end in range(4, len(reply)) for key in read(KeyParser(), reply[:end])]
+    assert early == []
+    assert read(parser, reply[:-2]) == []
+    assert read(parser, reply[-2:] + "j") == ["j"]
+    assert read(parser, reply[:6]) == []
+    clock[0] += 2.1
+    assert names(list(parser.tick())) == []
+    assert read(parser, "j") == ["j"]
+
+
+def test_shift_tab_of_linux_console_is_that_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "linux")
+    assert read(KeyParser(), "\x1b\tj") == ["shift+tab", "j"]
 
 
 @pytest.mark.parametrize(

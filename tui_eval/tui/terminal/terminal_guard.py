@@ -64,13 +64,22 @@ class TerminalGuard(LineFilter):
 
 ESC = "\x1b"
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
-SEQUENCE = re.compile(r"\x1b\[(?:\[[A-E]|[0-9:;<=>?]*[ -/]*[@-Z\\-~])")
-"""A whole one; `[[A` to `[[E` are function keys of Linux' console."""
+SEQUENCE = re.compile(r"\x1b\[(?:\[[A-E]|<[0-9;-]*[Mm]|[0-9]+\$|[0-9:;<=>?]*[ -/]*[@-Z\\-~])")
+"""A whole one; `[[A` to `[[E` are function keys of Linux' console, `[3$` and its like those of urxvt with shift;
+Ghostty tells of a mouse left of the window by numbers below 0."""
 OLD_MOUSE = re.compile(r"\x1b\[M[ -\uffff]{3}")
 """How a terminal tells of the mouse that knows no better way (GNU screen); Textual passes over it."""
-BEGUN = re.compile(r"\x1b\[(?:\[|[0-9:;<=>?]*[ -/]*)")
-TYPED = ("\x1b", "\x1b[", "\x1b[[", "\x1bO")
+BEGUN = re.compile(r"\x1b\[(?:\[|<[0-9;-]*|[0-9:;<=>?]*[ -/]*)")
+REPLY = re.compile(r"\x1b(?:\][0-9]+;|P(?:[>!]\||[01][+$]r)|_G[a-z]=)[^\x00-\x1f]*(?:\x07|\x1b\\)")
+"""What a terminal says of its colours, name or pictures (OSC, DCS, APC). Who asked was a shell or an editor before:
+on a slow line the reply comes when that has ended."""
+REPLY_BEGUN = re.compile(
+    r"\x1b(?:\][0-9]+|P(?:[>!]|[01][+$]?)|_G[a-z]?|(?:\][0-9]+;|P(?:[>!]\||[01][+$]r)|_G[a-z]=)[^\x00-\x1f]*\x1b?)"
+)
+TYPED = re.compile(r"\x1b(?:\[\[?|O|\][0-9]+|P(?:[>!]|[01][+$]?)|_G[a-z]?)?")
 """Beginnings of sequences that a person types, too: `esc` and keys."""
+BACK_TAB = "\x1b\t"
+"""Shift+tab of Linux' console; elsewhere `esc` and tab."""
 LATE = 2.0
 """Seconds within which the rest of any other comes; a person waits for no key as long."""
 
@@ -106,6 +115,7 @@ class KeyParser(XTermParser):
         self._held_until = 0.0
         self._pasted: list[str] | None = None
         """The parts of a text that is being pasted."""
+        self._back_tab = os.environ.get("TERM", "").startswith("linux")
 
     def feed(self, data: str) -> Iterator[Message]:
         """The keys and pasted texts in what was read; nothing read is the end."""
@@ -122,7 +132,7 @@ class KeyParser(XTermParser):
         if not self._held or self._pasted is not None or get_time() < self._held_until:
             return
         held, self._held = self._held, ""
-        if held in TYPED:
+        if TYPED.fullmatch(held):
             yield events.Key("escape", ESC)
             yield from self._plain(held[1:])
 
@@ -136,6 +146,12 @@ class KeyParser(XTermParser):
             return self._plain(data[:end]), data[end:]
         if old := OLD_MOUSE.match(data):
             return [], data[old.end() :]
+        if reply := REPLY.match(data):
+            return [], data[reply.end() :]
+        if REPLY_BEGUN.fullmatch(data):
+            return self._hold(data)
+        if data.startswith(BACK_TAB) and self._back_tab:
+            return [events.Key("shift+tab", None)], data[len(BACK_TAB) :]
         if whole := SEQUENCE.match(data):
             return self._sequence(whole[0]), data[whole.end() :]
         if begun := BEGUN.match(data):
@@ -155,7 +171,7 @@ class KeyParser(XTermParser):
         """A sequence without its end: what comes may have it; what is broken off was typed by nobody."""
         if not rest:
             return self._hold(begun)
-        if begun in TYPED:
+        if TYPED.fullmatch(begun):
             return [events.Key("escape", ESC), *self._plain(begun[1:])], rest
         return [], rest
 
@@ -184,7 +200,7 @@ class KeyParser(XTermParser):
 
     def _hold(self, data: str) -> tuple[list[Message], str]:
         self._held = data
-        self._held_until = get_time() + (constants.ESCAPE_DELAY if data in TYPED else LATE)
+        self._held_until = get_time() + (constants.ESCAPE_DELAY if TYPED.fullmatch(data) else LATE)
         return [], ""
 
     def _plain(self, text: str) -> list[Message]:
