@@ -163,6 +163,17 @@ def test_rules_fill_in_what_the_file_leaves_open(project):
     assert (case.attempts, case.required) == (2, 1)
 
 
+def test_a_rules_limit_of_an_attempt_is_none_of_a_neuro_san_case_for_all_of_them(project):
+    """It was, and `--timeout` did not win over it."""
+    rules = [SuiteRule("**", attempts=4, timeout=1.0)]
+    config = Config(root=project, suites=rules)
+    (case,) = load(project / "fixtures/math.hocon", config, Trust()).cases
+    assert (case.attempts, case.timeout) == (4, None)
+    (project / "fixtures/math.hocon").write_text(NEURO + "timeout_in_seconds = 9\n")
+    (case,) = load(project / "fixtures/math.hocon", config, Trust()).cases
+    assert case.timeout == 9.0
+
+
 def test_the_suite_tells_what_is_wrong_with_its_cases(project):
     (project / "evals/slip.yaml").write_text(GUIDE + "    expected: {should_contian: x}\n")
     suite = load(project / "evals/slip.yaml", Config(root=project), Trust())
