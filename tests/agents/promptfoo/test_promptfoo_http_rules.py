@@ -92,6 +92,21 @@ async def test_a_raw_request_goes_as_it_is(server: AnyServer) -> None:
     assert seen.headers["Content-Type"] == "text/plain;charset=UTF-8"
 
 
+@pytest.mark.parametrize("in_file", [False, True])
+async def test_a_raw_request_of_the_provider_https_goes_over_tls(
+    server: AnyServer, tmp_path: Path, in_file: bool
+) -> None:
+    """What it holds went over the line in the clear."""
+    text = f"POST /raw HTTP/1.1\nHost: 127.0.0.1:{server.port}\n\n{{{{prompt}}}}"
+    (tmp_path / "raw.txt").write_text(text, "utf-8")
+    config = {"request": "file://raw.txt" if in_file else text, "maxRetries": 0}
+    agent = provider({"id": "https", "config": config}, tmp_path)
+    with pytest.raises(AgentError, match=r"https://127\.0\.0\.1"):
+        await talk(agent, "hi")
+    await agent.close()
+    assert server.requests == []
+
+
 @pytest.mark.parametrize("text", ["GET /x\nHost: h\n", "get /x HTTP/1.1\nHost: h\n", "GET /x FTP\nHost: h\n"])
 async def test_a_raw_request_without_a_request_line(text: str) -> None:
     agent = provider({"id": "http", "config": {"request": text}})

@@ -81,6 +81,8 @@ def other_provider(
         if isinstance(request := settings.get("request"), str) and request:
             from tui_eval.agents.promptfoo.promptfoo_request import raw_address
 
+            if provider_id == "https" and not url:  # a url like another: it says how the request goes
+                settings = {**settings, "useHttps": True}
             url = raw_address(request, settings, url)
         return AgentSpec(provider_id, "promptfoo-http", {"url": url, "config": settings}, base=base)
     if kind == "webhook" and rest:
