@@ -26,7 +26,7 @@ from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.case import assertions_view, copying, raw_view, tools_view
 from tui_eval.tui.state.case.case_content import CaseContent, choose, deciding, head
 from tui_eval.tui.state.case.case_history import CasePast
-from tui_eval.tui.state.case.case_tabs import TABS, badges, filled, next_filled, tab_line
+from tui_eval.tui.state.case.case_tabs import TABS, badges, filled, next_filled, tab_at, tab_line
 from tui_eval.tui.state.case.entry_blocks import markdown_lines
 from tui_eval.tui.state.case.expectation_marks import Expectations
 from tui_eval.tui.state.case.live_transcript import LiveTranscript
@@ -426,6 +426,15 @@ def test_names_of_tabs_are_whole_at_60_columns() -> None:
             ["Transcript", "Tools", "Assertions", "Data", "Raw", "History"],
         )
         assert "2✗" in words and (width > 66 or words.count("3") == 1)
+
+
+@pytest.mark.parametrize("calls", [17, 99, 120])
+def test_a_click_on_a_badge_opens_its_own_tab(calls: int) -> None:
+    """`Tools 99` was taken for tab 9: the app ended."""
+    many = Attempt("a::b", 1, "passed", transcript=[Entry(1, "tool_call", name="t") for _ in range(calls)])
+    line = tab_line(0, content(many), 120)
+    badge = plain(line).index(str(calls))
+    assert [tab_at(line, badge + at) for at in range(len(str(calls)))] == [1] * len(str(calls))
 
 
 def test_tabs_with_nothing_to_show_are_dim_and_passed_over() -> None:

@@ -107,7 +107,7 @@ def tab_at(line: Line, column: int) -> int | None:
     for text, style in line:
         if not style.startswith("tab"):
             index = None
-        elif text[1:2].isdigit() and text[2:3] == " ":  # not a badge, which is its tab's
+        elif text[:1] == " " and text[1:2].isdigit():  # not a badge, which is its tab's
             index = int(text[1]) - 1
         end += cell_len(text)
         if column < end:
