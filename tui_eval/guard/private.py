@@ -284,8 +284,10 @@ def _computes(kind: str, name: str, sql: str) -> bool:
         return _PLAIN_INDEX.fullmatch(sql) is None
     if re.match(r"(?i)CREATE\s+VIRTUAL", sql):
         return name != "words" or _WORDS_OF_TEXTS.fullmatch(sql) is None
-    plain = re.sub(r"(?i)\bDEFAULT\s+(?:'[^']*'|-?\d+|NULL)", "", sql)
-    return re.search(r"(?i)\b(?:CHECK|DEFAULT)\b", plain) is not None
+    # Quotes only around single words, and no comments: in either a condition could seem to be part of a text.
+    plain = re.sub(r"(?i)\bDEFAULT\s+(?:'\w*'|-?\d+|NULL)(?!\w)", "", sql)
+    plain = re.sub(r"\"(\w+)\"|'(\w+)'", r"\1\2", plain)
+    return re.fullmatch(r"[\w\s,()]+", plain) is None or bool(re.search(r"(?i)\b(?:CHECK|DEFAULT)\b", plain))
 
 
 def close_to_others(folder: Path) -> None:
