@@ -228,6 +228,27 @@ async def test_a_pause_follows_only_what_was_asked(project) -> None:
     assert await took(await asyncio.to_thread(rescore, folder, overrides=RunRequest(paths=[str(root)]))) < 1.5
 
 
+def test_a_moment_that_is_given_back_late_lets_no_two_requests_go_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One request a minute: the second of two followed the first at once, and was refused."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    pace = Pace(1)
+    pace.reserve(1)
+    now += 60
+    pace.reserve(2)
+    assert pace.claim(2) == 0
+    now += 1
+    pace.release(1)
+    assert pace.seconds() == 59
+    now += 59
+    pace.reserve(3)
+    now += 1
+    pace.release(3)
+    assert pace.seconds() == 0
+
+
 @pytest.mark.real
 async def test_a_retried_request_is_one_more(project) -> None:
     times: list[float] = []

@@ -33,7 +33,8 @@ class Pace:
         self._between = 60 / per_minute if per_minute else 0.0
         self._ahead = max(0.0, 0.1 - self._between) if per_minute else 0.0
         self._next = 0.0
-        self._reserved: set[int] = set()
+        self._used = -self._between
+        self._reserved: dict[int, float] = {}
         self.freed: Callable[[], None] = lambda: None
 
     def seconds(self) -> float:
@@ -43,34 +44,34 @@ class Pace:
     def reserve(self, attempt: int) -> None:
         """Take the next moment for the first request of an attempt: its first `claim` waits for none."""
         if self._between:
-            self._take()
-            self._reserved.add(attempt)
+            self._reserved[attempt] = self._take()
 
     def release(self, attempt: int) -> None:
         """Give back what an attempt has reserved, unless it has used it: a kept answer, or an error before anything was
-        sent, is no request."""
-        if attempt in self._reserved:
-            self._reserved.remove(attempt)
-            self._next -= self._between
+        sent, is no request. It comes to nothing where later ones were used meanwhile: two would be sent at once."""
+        if self._reserved.pop(attempt, None) is not None:
+            self._next = max(self._next - self._between, self._used + self._between)
             self.freed()
 
     def claim(self, attempt: int) -> float:
         """Take a moment for a request of an attempt (0: of none); the seconds to wait for it."""
         if not self._between:
             return 0.0
-        if attempt in self._reserved:
-            self._reserved.remove(attempt)
+        if (moment := self._reserved.pop(attempt, None)) is not None:
+            self._used = max(self._used, moment)
             return 0.0
         wait = self.seconds()
-        self._take()
+        self._used = max(self._used, self._take())
         return wait
 
     async def claimed(self) -> float:
         """As `claim`, for the attempt that this is called in; elsewhere than in the engine, that is asked."""
         return self.claim(asking_for.get())
 
-    def _take(self) -> None:
-        self._next = max(self._next, time.monotonic()) + self._between
+    def _take(self) -> float:
+        moment = max(self._next, time.monotonic())
+        self._next = moment + self._between
+        return moment
 
 
 class AgentError(Exception):
