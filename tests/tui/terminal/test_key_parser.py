@@ -143,6 +143,31 @@ def test_a_pasted_text_ends_where_its_end_comes_in_pieces(clock: list[float]) ->
         assert read(parser, f"{end[cut:]}j") == ["<one>", "j"]
 
 
+@pytest.mark.parametrize(
+    ("sent", "keys"),
+    [
+        ("q", ["q"]),
+        ("\x03", ["ctrl+c"]),
+        ("\x1b[A", ["up"]),
+        ("\x1b[200~two\x1b[201~", ["<two>"]),
+        ("r more of it\x1b[201~", None),
+        ("\x1b[201~", None),
+    ],
+)
+def test_a_pasted_text_that_a_dropped_line_broke_off_ends_with_the_next_key(
+    sent: str, keys: list[str] | None, clock: list[float]
+) -> None:
+    """All that was typed went into it, for good; more of it that a slow line brings is no key."""
+    parser = KeyParser()
+    assert not read(parser, "\x1b[200~one ")
+    clock[0] += 4.9
+    assert not read(parser, "t")
+    clock[0] += 5.1
+    text = "" if keys else sent.removesuffix("\x1b[201~")
+    assert read(parser, sent) == [f"<one t{text}>", *(keys or [])]
+    assert read(parser, "j") == ["j"]
+
+
 def test_nothing_in_a_pasted_text_is_a_key() -> None:
     text = "\x1b[31mred\x1b[0m \x1br\x1b" + "a" * 40 + "\x1b[20"
     assert read(KeyParser(), f"\x1b[200~{text}\x1b[201~x") == [f"<{text}>", "x"]

@@ -82,6 +82,9 @@ BACK_TAB = "\x1b\t"
 """Shift+tab of Linux' console; elsewhere `esc` and tab."""
 LATE = 2.0
 """Seconds within which the rest of any other comes; a person waits for no key as long."""
+BROKEN_OFF = 5.0
+"""Seconds without a word after which a key that comes alone is none of a pasted text: the line was dropped within it,
+and its end will not come."""
 
 WORD_KEYS = {"b": "ctrl+left", "f": "ctrl+right", "d": "ctrl+f", "\x7f": "ctrl+w"}
 """What alt and a key do where one types: a word back and on; to delete the next one and the one before."""
@@ -115,6 +118,7 @@ class KeyParser(XTermParser):
         self._held_until = 0.0
         self._pasted: list[str] | None = None
         """The parts of a text that is being pasted."""
+        self._heard = 0.0
         self._back_tab = os.environ.get("TERM", "").startswith("linux")
 
     def feed(self, data: str) -> Iterator[Message]:
@@ -122,10 +126,21 @@ class KeyParser(XTermParser):
         if not data:
             yield from super().feed(data)
             return
+        broken_off = self._broken_off(data)
         rest, self._held = self._held + data, ""
+        if broken_off:
+            yield events.Paste("".join(self._pasted or ()).replace("\x00", ""))
+            self._pasted = None
         while rest:
             found, rest = self._first(rest)
             yield from found
+
+    def _broken_off(self, data: str) -> bool:
+        """Whether what was read is a key behind a pasted text that has no end."""
+        before, self._heard = self._heard, get_time()
+        if self._pasted is None or self._held or self._heard - before < BROKEN_OFF:
+            return False
+        return len(data) == 1 or data.startswith(PASTE) or (data != PASTED and bool(SEQUENCE.fullmatch(data)))
 
     def tick(self) -> Iterator[Message]:
         """The keys in what was held back, once its time is over. Textual's own parser waits for nothing."""
