@@ -32,6 +32,12 @@ def test_anything_else_is_read_as_the_loader_does() -> None:
 
 def test_a_long_text_that_many_aliases_name_is_refused_in_a_suite() -> None:
     """115 kB took half a gigabyte, 500 kB ten."""
-    (problem,) = load(LONG, "suite.yaml").problems
+    (problem,) = load(f"tests: [{{vars: {{{LONG.replace(chr(10), ', ')} c: 1}}}}]", "suite.yaml").problems
     assert "unfold to more than 100,000,000 characters" in problem.message
+    (problem,) = load(
+        LONG.replace("*a]", "*a, [*a, *a]]").replace("y" * 20_000, "y" * 60_000), "suite.yaml"
+    ).problems
+    assert "unfold to more than 500,000,000 characters" in problem.message
+    one = f"doc: &a {'y' * 200_000}\ntests:\n" + "- vars: {doc: *a}\n" * 2_000
+    assert not load(one, "suite.yaml").problems  # tests that name one document
     assert not load(f"a: &a {'y' * 20_000}\nb: [*a, *a]\n", "suite.yaml").problems

@@ -68,8 +68,9 @@ def _one(pair: re.Match[str]) -> str:
 MOST_VALUES = 5_000_000
 """Values a document may have once its aliases are followed (`&a [*b, *b]` doubles with each line)."""
 
-MOST_TEXT = 100_000_000
-"""Characters of texts that it may have beyond its own, once they are: one long text that ten thousand aliases name."""
+MOST_TEXT, MOST_TEXT_OF_ONE = 500_000_000, 100_000_000
+"""Characters of texts that it may have beyond its own, once they are (one long text that ten thousand aliases name);
+and one entry of its lists, which is made at once: thousands of tests may well name one document."""
 
 _TAG = "tag:yaml.org,2002:"
 _TEXT, _MAPPING, _SEQUENCE = f"{_TAG}str", f"{_TAG}map", f"{_TAG}seq"
@@ -218,7 +219,7 @@ def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> 
             composer.depth = 0
             node = composer.get_node()
             if node is not None:
-                documents.append(_construct(node, path, core, len(text) + MOST_TEXT))
+                documents.append(_construct(node, path, core, len(text)))
     except yaml.MarkedYAMLError as error:
         joined = joined_pairs(text, error) if core and mended < MOST_MENDED else None
         if joined is not None:
@@ -237,8 +238,8 @@ def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> 
     return documents or [YamlDocument(None, YamlLines(None), [])]
 
 
-def _construct(root: Node, path: str, core: bool, most_text: int) -> YamlDocument:
-    builder = _Builder(path, core_scalar if core else safe_scalar, core, most_text)
+def _construct(root: Node, path: str, core: bool, own_text: int) -> YamlDocument:
+    builder = _Builder(path, core_scalar if core else safe_scalar, core, own_text)
     try:
         value = builder.build(root)
     except _Refused as error:
@@ -349,7 +350,7 @@ class _Composer(CParser, Resolver):  # pyright: ignore[reportGeneralTypeIssues]
 
 
 class _Builder:
-    def __init__(self, path: str, scalar: Callable[[str], Any], core: bool, most_text: int) -> None:
+    def __init__(self, path: str, scalar: Callable[[str], Any], core: bool, own_text: int) -> None:
         self.problems: list[Problem] = []
         self.misread: list[tuple[Node, Problem, bool]] = []
         self._path = path
@@ -359,7 +360,7 @@ class _Builder:
         self._done: dict[int, tuple[Any, int, int]] = {}
         self._open: set[int] = set()
         self._count = self._text = 0
-        self._most_text = most_text
+        self._own_text = own_text
 
     def build(self, node: Node) -> Any:
         if isinstance(node, ScalarNode):
@@ -378,14 +379,15 @@ class _Builder:
         value = self._mapping(node) if isinstance(node, MappingNode) else self._sequence(node)
         self._open.discard(id(node))
         self._done[id(node)] = (value, self._count - before, self._text - text_before)
-        self._check_size(node)
+        self._check_size(node, self._text - text_before if len(self._open) > 1 else 0)
         return value
 
-    def _check_size(self, node: Node) -> None:
+    def _check_size(self, node: Node, text_of_one: int = 0) -> None:
         if self._count > MOST_VALUES:
             raise _Refused(f"aliases that unfold to more than {MOST_VALUES:,} values", node)
-        if self._text > self._most_text:
-            raise _Refused(f"aliases that unfold to more than {MOST_TEXT:,} characters", node)
+        for text, more in ((self._text, MOST_TEXT), (text_of_one, MOST_TEXT_OF_ONE)):
+            if text > self._own_text + more:
+                raise _Refused(f"aliases that unfold to more than {more:,} characters", node)
 
     def _leaf(self, node: ScalarNode) -> Any:
         tag, text = node.tag, node.value
