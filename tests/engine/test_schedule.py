@@ -18,7 +18,7 @@ from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
-from tui_eval.engine.schedule import Schedule, within_open_files
+from tui_eval.engine.schedule import Schedule, _Lane, within_open_files
 from tui_eval.model import Attempt
 from tui_eval.store.reader import RunReader
 
@@ -198,6 +198,22 @@ async def test_a_cases_time_goes_on_only_while_its_attempts_do(project) -> None:
     assert await errors_of(project, scripted, "1/2", 1, {}, pauses=1.2) == [None] * 2
     loads = {"slow.py": "import time\ntime.sleep(1.5)\ndef answer(message):\n    return 'ok'\n"}
     assert await errors_of(project, "type: python, function: 'slow.py:answer'", "1/2", 1, loads) == [None] * 2
+
+
+def test_a_case_waits_for_the_rate_only_until_its_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That attempts of others held every place after it made its limit longer."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    lane = _Lane(1, Pace(60))
+    lane.hold(1.0)
+    now += 0.5
+    lane.hold(0.5)
+    now += 30
+    lane.hold(1.0)
+    assert lane.held == 1.0
+    now += 0.25
+    lane.let_go()
+    assert lane.held == 1.25
 
 
 async def test_a_cases_time_is_over_for_all_its_attempts(project) -> None:

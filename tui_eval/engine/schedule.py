@@ -28,7 +28,8 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
 
 class _Lane(msgspec.Struct):
     """The attempts of one agent and what it can take: `limit` at once, requests at its `pace`, `tokens`
-    a minute. `held`: for how many seconds one could have begun but for these two, at present since `held_since`."""
+    a minute. `held`: for how many seconds one could have begun but for these two, at present from `held_since` up to
+    `held_until`."""
 
     limit: int
     pace: Pace
@@ -39,16 +40,18 @@ class _Lane(msgspec.Struct):
     spent_at: float = msgspec.field(default_factory=time.monotonic)
     held: float = 0.0
     held_since: float | None = None
+    held_until: float = 0.0
 
-    def hold(self) -> None:
-        """From now on an attempt waits for the rate alone."""
-        if self.held_since is None:
-            self.held_since = time.monotonic()
+    def hold(self, seconds: float) -> None:
+        """For so long from now on an attempt waits for the rate alone; then, maybe, for what others hold."""
+        self.let_go()
+        self.held_since = now = time.monotonic()
+        self.held_until = now + seconds
 
     def let_go(self) -> None:
         """It waits no longer for that."""
         if self.held_since is not None:
-            self.held += time.monotonic() - self.held_since
+            self.held += min(time.monotonic(), self.held_until) - self.held_since
             self.held_since = None
 
     def seconds_until_allowed(self) -> float:
@@ -197,7 +200,7 @@ class Schedule:
                 continue
             seconds = lane.seconds_until_allowed()
             if seconds > 0:
-                lane.hold()
+                lane.hold(seconds)
             if isinstance(queue, _Group) and queue.pause:
                 seconds = max(seconds, queue.not_before - time.monotonic())
             if seconds > 0:
