@@ -107,11 +107,11 @@ _FOREIGN = tuple(
         (r"\bNULLS (?:FIRST|LAST)\b", "mysql mariadb transactsql sqlite bigquery athena hive db2 flinksql"),
         (r"\bILIKE\b", "mysql mariadb sqlite transactsql bigquery"),
         (r"\bFETCH (?:FIRST|NEXT)\b", _EVERY - {"transactsql", "db2"}),
-        (r"(?<!\bROWS )\bFETCH (?:FIRST|NEXT)\b", "transactsql"),
+        (r"(?<!\bROWS )\bFETCH NEXT\b|\bFROM \S+(?: \. \S+)* FETCH\b", "transactsql"),
         (r"\bRETURNING\b", "mysql transactsql bigquery"),
         (r"\bON CONFLICT\b", "mysql mariadb transactsql bigquery snowflake hive"),
         (r"\bON DUPLICATE KEY\b", "postgresql transactsql bigquery snowflake hive redshift"),
-        (r"^UPDATE [^()]* SET [^()]* FROM\b", "mysql mariadb sqlite athena hive db2 flinksql"),
+        (r"(?:^|; )UPDATE [^();]* SET [^();]* FROM\b", "mysql mariadb sqlite athena hive db2 flinksql"),
         (rf"\bINTERVAL '\?'(?! (?:{_UNITS})\b)", "mysql mariadb"),
         (rf"[-+] INTERVAL '\?'(?! (?:{_UNITS})\b)", "transactsql sqlite bigquery athena hive db2"),
         (r"\bUNNEST \(", "mysql mariadb sqlite transactsql"),
@@ -461,7 +461,7 @@ def _parsed(text: str, database: str) -> list[Any] | None:
 
 
 _SPACE_FOR_COMMA = re.compile(
-    r"\bSELECT (?:(?:ALL|DISTINCT|DISTINCTROW) )*(?!(?:ALL|DISTINCT|DISTINCTROW)\b)[A-Z_]\w* [A-Z_]\w* FROM\b",
+    r"\bSELECT (?:(?:ALL|DISTINCT|DISTINCTROW) )*(?!(?:ALL|DISTINCT|DISTINCTROW|NOT)\b)[A-Z_]\w* [A-Z_]\w* FROM\b",
     re.ASCII,
 )
 _MODIFIERS = re.compile(r"\bSELECT (?:(?:HIGH_PRIORITY|STRAIGHT_JOIN|SQL_[A-Z_]+) )+")
