@@ -178,8 +178,8 @@ def _factors(
         exactly = int(series(frame, _near(factor) & (pl.col("e") != 0)).sum())
         if tolerance > 10.0**-chance.a_digits and 4 * exactly >= rows:
             continue  # expected values that had been rounded would not be met so often: the others are no such
-        if tolerance and factor not in _NICE and rows < len(both):
-            continue  # it was fitted to values that were rounded, which it then meets in all rows
+        if tolerance and factor not in _NICE and not _fits(frame, len(both), factor, tolerance, rows):
+            continue
         nice = factor in _NICE and (round(factor if factor > 1 else 1 / factor) != 7 or _timed(name, 7))
         row = chance.per_row(tolerance, fitted=tolerance > 0 and not nice)
         if nice:
@@ -188,6 +188,13 @@ def _factors(
         elif rows < 3 or chance.distinct < 2 or (rows - 1) * row < 2.5:
             continue
         yield from _factor(name, factor, mask, frame, nice, repeated=not chance.averaged)
+
+
+def _fits(frame: dict[str, pl.Series], every: int, factor: float, tolerance: float, rows: int) -> bool:
+    """Whether a factor that was fitted to values that were rounded is theirs: it then meets nearly all of them, and
+    hardly misses the others (the sums of rounded values give it a little beside what it is)."""
+    hardly = series(frame, _near(factor, 1.25 * tolerance) & (pl.col("e") != 0))
+    return rows >= 0.95 * every and int(hardly.sum()) == every
 
 
 def _rounded_powers(both: pl.DataFrame, chance: _Chance) -> list[tuple[float, float]]:
