@@ -170,6 +170,8 @@ def _check_secrets(spec: AgentSpec, address: str | None, trust: Trust) -> None:
     """Secrets written in the file go to this machine or the provider itself, else trust is needed."""
     if address is None or is_loopback(address) or is_own_host(spec.type, address):
         return
+    if not address and spec.type == "promptfoo-http":  # its request stands in a file: who reads that asks
+        return
     for key, value in spec.options.items():
         if key == spec.secret_in or secret_values({key: value}) or holds_secret(value):
             trust.require(f"send a secret (agents.{spec.name}.{key}) to {destination(address)}")
@@ -221,8 +223,11 @@ def leads_elsewhere(named: str, address: str) -> bool:
     """Whether an address leads to another host than the one that stands in `named`, whose templates it fills in."""
     if address == named:
         return False
-    host = _of_origin(_TEMPLATES.sub("{}", named))
-    return bool(host) and "{" not in host and _of_origin(address) != host
+    filled = _TEMPLATES.sub("{}", named)
+    host = _of_origin(filled)
+    if filled.startswith("{") or "{" in host:
+        return False
+    return not host or _of_origin(address) != host
 
 
 def _of_origin(address: str) -> str:

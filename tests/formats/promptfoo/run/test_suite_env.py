@@ -548,6 +548,35 @@ async def test_nor_where_templates_with_blanks_in_it_were_agreed_to_as_they_stan
     assert " to 192.0.2.2 " in row.message
 
 
+@pytest.mark.parametrize(("host", "asks"), [("127.0.0.1:9", ""), ("192.0.2.2:9", "192.0.2.2")])
+async def test_a_request_in_a_file_goes_where_its_host_says(tmp_path: Path, host: str, asks: str) -> None:
+    """Without a url, trust was asked for to nowhere, of this machine too."""
+    (tmp_path / "raw.txt").write_text(f"POST / HTTP/1.1\nHost: {host}\n\n{{}}", "utf-8")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [hi]\nproviders: [{id: http, label: bot, config: {request: file://raw.txt, maxRetries: 0, "
+        "auth: {type: bearer, token: sekret-0123456789}}}]\ntests:\n  - assert: [{type: contains, value: hi}]\n",
+        "utf-8",
+    )
+    (row,) = (await ran(tmp_path)).attempts()
+    needed = f"needs trust: send a secret (agents.bot.config) to {asks} ("
+    assert row.message.startswith(needed) if asks else "needs trust" not in row.message
+
+
+async def test_a_scheme_that_is_a_template_leads_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    url = "http{{s}}://127.0.0.1/"
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        f"prompts: [hi]\nproviders: [{{id: http, label: bot, config: {{url: '{url}', {_LEADS}}}}}]\ntests:\n"
+        "  - vars: {s: '://192.0.2.2:9/?'}\n    assert: [{type: contains, value: hi}]\n",
+        "utf-8",
+    )
+    agreed = ["read the environment variable MY_TOKEN", f"send a secret (agents.bot.config) to {url}"]
+    (row,) = (await ran(tmp_path, agreed=agreed)).attempts()
+    assert row.message.startswith("needs trust: send a secret (agents.bot.config) to 192.0.2.2 (")
+
+
 async def test_a_blank_in_what_is_filled_in_behind_the_host_makes_no_other_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
