@@ -130,6 +130,17 @@ def test_tokens_that_stream_are_estimated_in_the_head() -> None:
     assert words(view, 78).startswith("10 tokens")
 
 
+def test_tokens_of_an_attempt_whose_row_is_not_there_yet_are_in_the_head() -> None:
+    """What is drawn then ended the app."""
+    view = of_two_models()
+    view.apply_attempts(
+        msgspec.structs.replace(row, state="running", outcome=None, output_tokens=None, changed=9)
+        for row in list(view.attempts.values())
+    )
+    view.apply_live([LiveRow(1, 99, "assistant", "", "x" * 4_000, "", "", 110.0)])
+    assert words(view, 78).startswith("~1,000 tokens")
+
+
 def test_tokens_of_attempts_that_did_not_end_stand_beside_those_of_results() -> None:
     view = of_two_models()
     used = [

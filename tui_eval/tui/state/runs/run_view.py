@@ -332,8 +332,11 @@ class RunView:
 
     def tokens_coming(self) -> int:
         """Those of attempts at work that have told none so far, estimated from the characters of their live text."""
-        silent = (one.characters for ref, one in self.live.items() if not self.attempts[ref].output_tokens)
-        return round(sum(silent) / CHARACTERS_PER_TOKEN)
+        silent = 0
+        for ref, live in self.live.items():
+            row = self.attempts.get(ref)  # what it says may be read before its row is
+            silent += live.characters if row is None or not row.output_tokens else 0
+        return round(silent / CHARACTERS_PER_TOKEN)
 
     def seconds_left(self, now: float) -> float | None:
         """A guess from the pace so far, in what such attempts took before instead of in attempts (the slow
