@@ -67,19 +67,19 @@ async def waiting(app, pilot, turn: int) -> None:
 
 
 async def test_shift_and_enter_begin_a_line_in_the_message(tmp_path: Path) -> None:
-    """Terminals send them as ESC and CR, or as LF; neither ends the editing, let alone sends."""
+    """Terminals send them as ESC and CR, as LF or by kitty's protocol; none ends the editing, let alone sends."""
     async with app_on(tmp_path) as (app, pilot):
         await pilot.press("b")
         await waiting(app, pilot, 1)
         message = app.screen.query_one(StepMessage)
-        await pilot.press("ctrl+j")
+        await pilot.press("ctrl+j", "shift+enter")
         assert message.text == "one"
         await pilot.press("e", "end")
-        for sent in ("\x1b\r", "\n"):
+        for sent in ("\x1b\r", "\n", "\x1b[13;2u"):
             for event in KeyParser().feed(sent):
                 app.post_message(event)
         await pilot.press("x")
-        await until(lambda: message.text == "one\n\nx", pilot)
+        await until(lambda: message.text == "one\n\n\nx", pilot)
         app.screen.renew()  # the run went on meanwhile
         await until(lambda: "editing what would be sent" in screen_text(app), pilot)
         assert "esc done" in screen_text(app)

@@ -46,7 +46,7 @@ class StepMessage(TextArea):
 
     BINDINGS = [
         Binding("escape", "leave", "done", show=False),
-        Binding("ctrl+j", "new_line", "new line", show=False),  # the other code of shift+enter
+        Binding("shift+enter,ctrl+j", "new_line", "new line", show=False),  # ctrl+j is another code of it
     ]
 
     def action_new_line(self) -> None:

@@ -76,7 +76,7 @@ class TypingAhead(App[int], inherit_bindings=False):
         if event.key in self.active_bindings:
             return events.Key(event.key, None)
         first, then = event.apart
-        if then.key == "enter" and isinstance(self.focused, TextArea):
+        if then.key == "enter" and isinstance(self.focused, TextArea) and not self.focused.read_only:
             return then
         self._typed.appendleft(then)
         return first
