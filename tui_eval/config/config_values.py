@@ -224,13 +224,13 @@ def leads_elsewhere(named: str, address: str) -> bool:
     if address == named:
         return False
     filled = _TEMPLATES.sub("{}", named)
-    host = _of_origin(filled)
+    host = host_of_origin(filled)
     if filled.startswith("{") or "{" in host:
         return False
-    return not host or _of_origin(address) != host
+    return not host or host_of_origin(address) != host
 
 
-def _of_origin(address: str) -> str:
+def host_of_origin(address: str) -> str:
     """Its host, whatever blanks there are behind that."""
     origin = _ORIGIN.match(address)
     return host_of(origin[0]) if origin is not None else ""

@@ -15,6 +15,7 @@ from tui_eval.config.config_values import (
     chosen_host,
     destination,
     holds_secret,
+    host_of_origin,
     is_loopback,
     leads_elsewhere,
     texts_in,
@@ -157,7 +158,7 @@ def require_led_to(spec: AgentSpec, sent: Any, named: str, address: str, values:
     if leads_elsewhere(named, address):
         check_led_to(spec, named, address, trust)
         require_destination(spec, sent, address, trust)
-    if destination(address) != chosen_host(spec):
+    if (host_of_origin(address) or destination(address)) != chosen_host(spec):
         require_values(spec, "", values, address, trust)
 
 

@@ -548,6 +548,20 @@ async def test_nor_where_templates_with_blanks_in_it_were_agreed_to_as_they_stan
     assert " to 192.0.2.2 " in row.message
 
 
+async def test_nor_is_it_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That this host may get it was agreed to; a blank in the path made another of it."""
+    monkeypatch.setenv("MY_TOKEN", "sekret-0123456789")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{env.MY_TOKEN}}']\nproviders: [{id: http, label: bot, config: {method: POST, maxRetries: 0, "
+        "body: {q: '{{prompt}}'}, url: 'http://nobody.invalid:9/{{city}}'}}]\ntests:\n"
+        "  - vars: {city: New York}\n    assert: [{type: contains, value: hi}]\n",
+        "utf-8",
+    )
+    said = "send a secret (in what promptfooconfig.yaml asks) to nobody.invalid"
+    (row,) = (await ran(tmp_path, agreed=["read the environment variable MY_TOKEN", said])).attempts()
+    assert "needs trust" not in row.message
+
+
 @pytest.mark.parametrize(("host", "asks"), [("127.0.0.1:9", ""), ("192.0.2.2:9", "192.0.2.2")])
 async def test_a_request_in_a_file_goes_where_its_host_says(tmp_path: Path, host: str, asks: str) -> None:
     """Without a url, trust was asked for to nowhere, of this machine too."""
