@@ -96,5 +96,7 @@ async def test_help_lists_each_key_of_the_place(tmp_path, place):
         await pilot.press("question_mark")
         await until(lambda: isinstance(app.screen, PaperScreen) and "Help" in screen_text(app), pilot)
         text = "\n".join(text for _, text in help_paragraphs("x", sections))
+        here = {key.id: key for _, keys in sections for key in keys}
         for key in keys_of(place):
-            assert f"{key.all_shown}\x00{key.words}" in text, key.id
+            words = here.get(key.id, key).words  # some places say what it does there
+            assert f"{key.all_shown}\x00{words}" in text, key.id

@@ -16,7 +16,7 @@ from typing import Any
 from textual import events
 from textual.app import App
 from textual.message_pump import MessagePump
-from textual.widgets import Input, TextArea
+from textual.widgets import Input
 
 from tui_eval.tui.terminal.terminal_guard import EscapeAnd
 
@@ -71,6 +71,8 @@ class TypingAhead(App[int], inherit_bindings=False):
     def _meant(self, event: EscapeAnd) -> events.Key:
         """`esc`, and the key next; alt and the key where that is bound, moves by a word in what is typed, or (enter, as
         which many terminals send shift+enter) begins a line there."""
+        from textual.widgets import TextArea  # read when esc and a key came together: no start needs it
+
         if event.where_one_types is not None and isinstance(self.focused, Input | TextArea):
             return event.where_one_types
         if event.key in self.active_bindings:
