@@ -16,6 +16,7 @@ from tui_eval.engine.service.client import EngineClient, EngineError
 from tui_eval.store.run_folders import Store
 from tui_eval.tui.background import stands
 from tui_eval.tui.inspector.transcript import TranscriptTab
+from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.dialogs import AskScreen, ChangeScreen
 from tui_eval.tui.screens.save_case import SaveDialog
 from tui_eval.tui.screens.step_screen import StepMessage, StepScreen
@@ -207,6 +208,30 @@ async def test_a_step_leaves_the_run_in_front_and_when_abandoned_no_trace(tmp_pa
         assert entries == {"three": "failed", "other": "passed"}
         await pilot.press("L")
         await until(lambda: "other" in screen_text(app) and "three" in screen_text(app), pilot)
+
+
+@pytest.mark.real
+async def test_a_case_that_is_opened_while_its_step_is_put_away_shows_what_it_came_to_before(
+    tmp_path: Path,
+) -> None:
+    """It stayed at an error: the step's run was not there any more."""
+    async with app_on(tmp_path, SUITE) as (app, pilot):
+        await pilot.press("a")
+        await until(lambda: app.state.run is not None and not app.state.active, pilot)
+        await until(lambda: app.state.by_id["suite.yaml::three"].history, pilot)
+        front = app.state.run
+        await pilot.press("U")
+        app.places.suites.go_to(CasePointer("suite.yaml::three"))
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await pilot.press("escape")
+        await until(lambda: not isinstance(app.screen, StepScreen), pilot)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, CaseScreen), pilot)
+        await until(lambda: len(list(Store(tmp_path).run_folders())) == 1, pilot)
+        await until(lambda: app.screen.reader.content.attempt is not None, pilot)
+        assert app.screen.reader.content.run_id == front.info.id
+        assert "not a run" not in screen_text(app)
 
 
 @pytest.mark.real

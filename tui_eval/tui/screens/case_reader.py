@@ -76,6 +76,8 @@ class CaseReader:
         self._read = 0
         """The generation whose content is shown."""
         self._reading_past: CasePointer | None = None
+        self._of_step = False
+        """Whether the run looked at is a step: left without a result it leaves no trace."""
 
     @property
     def run_id(self) -> str | None:
@@ -127,6 +129,8 @@ class CaseReader:
         loaded = partial(self._loaded, self._generation, keep)
         self._screen.set_timer(PATIENCE, partial(self._still_reading, self._generation))
         first = self._generation == 1
+        run = self._state.run_of(self.pointer.run_id)
+        self._of_step = run is not None and run.info.stepped
         where, item, items = (
             where_is(self._state, self.pointer),
             self._state.item_of(self.pointer),
@@ -156,6 +160,20 @@ class CaseReader:
         self._screen.loaded(keep)
         if content.running and self._has_ended(content):
             self.reload()
+        elif content.problem:
+            self._before_a_step_of_nothing()
+
+    def _before_a_step_of_nothing(self) -> bool:
+        """Go to what the case came to before, where it is read in a step that came to nothing."""
+        run = self._state.find_run(self.content.run_id)
+        if not self._of_step or not (run is None or run.came_to_nothing):
+            return False
+        item = self._state.by_id.get(self.pointer.case_id)
+        last = item.last_of(self.pointer.agent, self.pointer.model) if item is not None else None
+        if last is None or last.run_id == self.content.run_id:
+            return False
+        self.go_to(CasePointer(self.pointer.case_id, last.agent, last.model, last.run_id))
+        return True
 
     def _has_ended(self, content: CaseContent) -> bool:
         """Whether the attempt ended while it was read: what was shown of that was shown too early."""
@@ -185,6 +203,8 @@ class CaseReader:
     def run_changed(self, event: RunChanged) -> None:
         """Attempts of a run have changed: those of this case are shown as they are now."""
         state = self._state
+        if self.content.problem and self._before_a_step_of_nothing():
+            return
         run = state.run
         if event.run_id:
             run = state.find_run(event.run_id)
