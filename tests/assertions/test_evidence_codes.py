@@ -75,7 +75,7 @@ CODES = {
     'is-json': ('not-json', 'no JSON: Expecting value'),
     'is-json broken': ('not-json', 'no JSON: Unterminated string'),
     'is-json schema': ('schema', '$.total must be number'),
-    'is-json extra': ('schema', "$ must NOT have additional property 'mood'"),
+    'is-json extra': ('schema', "$ has 'mood', which is not allowed"),
     'not-is-json': ('is-json', 'is JSON'),
     'contains-json none': ('not-json', 'no JSON: there is no { in the reply'),
     'contains-json schema': ('schema', '$.total must be number'),

@@ -78,7 +78,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "guardrails": ("guardrails: insults",),
     "is-json": ("no JSON from line 1 on: Expecting value",),
     "is-json broken": ("Unterminated string", '"items": [{"sku": "KT-2"'),
-    "is-json extra": ("rule    must NOT have additional property 'mood'",),
+    "is-json extra": ("rule    has 'mood', which is not allowed",),
     "is-json schema": ("at      $.total", "rule    must be number", 'is      "39.90"', '{"type": "number"}'),
     "not-is-json": ("the reply is JSON",),
     "contains-json none": ("there is no { in the reply",),

@@ -306,7 +306,7 @@ def _broken(call: AssertionCall, error: Any) -> Evidence:
     path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in error.absolute_path)
     words = ajv_text(error).partition(" ")[2] if " " not in path else ajv_words(error)
     if error.validator == "additionalProperties":  # Ajv does not say which
-        words = f"must NOT have additional property '{error.message}'"
+        words = f"has '{error.message}', which is not allowed"
     return Evidence(
         "rule", "schema", text=seen.cut(words), path=f"${path}", rule=str(error.validator),
         expected=seen.small(error.schema), actual=seen.small(error.instance),
