@@ -149,10 +149,7 @@ NOT_HERE = {
     "agents/nao/nao_auth.py:__init__": "the sign-in of a person's own home",
     "agents/entry_options.py:usual_secret": "NAO_PASSWORD alone",
     "scripting/__init__.py:__iter__": "there is something to ask once the .env is read, which is agreed to first",
-    "agents/promptfoo/promptfoo_env.py:require_destination": "asked where the variable may be read",
-    "agents/promptfoo/promptfoo_env.py:require_destinations_within": "asked where the variable may be read",
-    "agents/promptfoo/promptfoo_env.py:require_destination_within": "asked where the variable may be read",
-    "agents/promptfoo/promptfoo_env.py:require_values": "asked where the variable may be read",
+    "agents/promptfoo/promptfoo_env.py:_require_host": "asked where the variable may be read",
     "config/config_values.py:check_said": "asked where the variable may be read",
     "formats/promptfoo/judge/outside.py:ruby": "asked before the agent is, by code:check_code",
 }

@@ -295,13 +295,13 @@ class _Wants:
         what = said_to(job.suite, host)
         if not host or what in self.all:
             return
-        from tui_eval.agents.promptfoo.promptfoo_env import reads_secret
+        from tui_eval.agents.promptfoo.promptfoo_env import read_secret
 
         hidden = self._masker = self._masker or masker(self.config)
         base = str((self.root / job.suite).parent)
         for case in cases:
             asked = ([(turn.text, turn.sly_data) for turn in case.turns], case.vars)
-            if any(hidden.text(one) != one or reads_secret(one, base) for one in texts_in(asked)):
+            if read_secret(asked, base) or any(hidden.text(one) != one for one in texts_in(asked)):
                 self.add(what)
                 return
 

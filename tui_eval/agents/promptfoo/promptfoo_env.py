@@ -141,10 +141,8 @@ def require_destination(spec: AgentSpec, sent: Any, url: str, trust: Trust) -> N
     Raises:
         NeedsTrust: the host is not this machine, in a folder that is not trusted.
     """
-    if spec.typed or is_loopback(url):
-        return
-    if any(reads_secret(text, spec.base) for text in texts_in(sent)):
-        trust.require(f"send a secret (agents.{spec.name}.config) to {destination(url)}")
+    if _is_chosen(spec, url) and read_secret(sent, spec.base):
+        _require_host(spec, "", url, trust)
 
 
 def require_led_to(spec: AgentSpec, sent: Any, named: str, address: str, values: Any, trust: Trust) -> None:
@@ -168,8 +166,8 @@ def require_values(spec: AgentSpec, key: str, values: Any, url: str, trust: Trus
     Raises:
         NeedsTrust: a secret is among it.
     """
-    if not (spec.typed or is_loopback(url) or trust.granted) and holds_secret(values):
-        trust.require(f"send a secret (agents.{spec.name}.config{key}) to {destination(url)}")
+    if not trust.granted and _is_chosen(spec, url) and holds_secret(values):
+        _require_host(spec, key, url, trust)
 
 
 def require_destinations_within(spec: AgentSpec, config: Mapping[str, Any], trust: Trust) -> None:
@@ -189,18 +187,28 @@ def require_destination_within(
     spec: AgentSpec, key: str, given: Mapping[str, Any], url: str, trust: Trust
 ) -> None:
     """As `require_destinations_within`, for the settings under one key that go to `url`."""
-    if spec.typed or is_loopback(url):
-        return
-    if (
-        secret_values(given)
-        or holds_secret(given)
-        or any(reads_secret(one, spec.base) for one in texts_in(given))
+    if _is_chosen(spec, url) and (
+        secret_values(given) or holds_secret(given) or read_secret(given, spec.base)
     ):
-        trust.require(f"send a secret (agents.{spec.name}.config.{key}) to {destination(url)}")
+        _require_host(spec, f".{key}", url, trust)
 
 
-def reads_secret(text: str, base: str) -> bool:
-    """Whether a template reads a secret of the environment, or may; `base` is its suite's folder."""
+def _is_chosen(spec: AgentSpec, url: str) -> bool:
+    """Whether a file chose where this goes, and it is not this machine."""
+    return not (spec.typed or is_loopback(url))
+
+
+def _require_host(spec: AgentSpec, key: str, url: str, trust: Trust) -> None:
+    trust.require(f"send a secret (agents.{spec.name}.config{key}) to {destination(url)}")
+
+
+def read_secret(templates: Any, base: str) -> bool:
+    """Whether one of the texts of a value is a template that reads a secret of the environment, or may; `base` is their
+    suite's folder."""
+    return any(_reads_secret(text, base) for text in texts_in(templates))
+
+
+def _reads_secret(text: str, base: str) -> bool:
     if "env" not in text or not ("{{" in text or "{%" in text):
         return False
     from tui_eval.nunjucks.suite_environment import reads_unnamed, variables_named

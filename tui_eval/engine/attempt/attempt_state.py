@@ -15,7 +15,7 @@ import msgspec
 from tui_eval import agents
 from tui_eval.agents.base import Agent, AgentError, Request, Session, SessionContext, asking_for
 from tui_eval.assertions.judge_input import Judgement, JudgeServices, Reports
-from tui_eval.config.config_values import check_said, texts_in
+from tui_eval.config.config_values import check_said
 from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.attempt_judging import (
@@ -465,11 +465,10 @@ class Running:
         job, environment = self.job, self.environment
 
         def reads() -> bool:
-            from tui_eval.agents.promptfoo.promptfoo_env import reads_secret
+            from tui_eval.agents.promptfoo.promptfoo_env import read_secret
 
-            base = str((environment.config.root / job.suite).parent)
             templates = ([turn.text for turn in job.case.turns], job.case.vars)
-            return any(reads_secret(one, base) for one in texts_in(templates))
+            return read_secret(templates, str((environment.config.root / job.suite).parent))
 
         check_said(agent.spec, job.suite, said, environment.masker, environment.trust, reads)
 
