@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,37 +37,22 @@ from tui_eval.engine import grader_choice, replayed
 from tui_eval.engine.places.chosen_place import place_wanted
 from tui_eval.engine.plan import CasesOf, Job, asks_a_database, plan, tool_databases
 from tui_eval.engine.request import RunRequest
+from tui_eval.engine.wanted_by_texts import CODE, MOST_SEEN, WantedByTexts, names_something
 from tui_eval.formats import format_of, reading
-from tui_eval.formats.format import COLUMNS, Format, RenderError
+from tui_eval.formats.format import COLUMNS, Format
 from tui_eval.guard.masker import Masker
-from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import (
     NeedsTrust,
     ReadsVariables,
     Trust,
     agent_code,
     from_root,
-    inline_in_node,
-    is_file,
     is_variable,
     script,
 )
 from tui_eval.model import Assertion, Case, Suite
 from tui_eval.store.run_folders import Store
 from tui_eval.suites.identity import canonical
-
-_MOST = 100
-"""Things one entry may want in turn; a file that wants more of them is refused the rest."""
-_DEEPEST = 50
-_MOST_SEEN = 10_000
-"""Objects and templates that are known as looked at: what cases share are the same objects."""
-_LARGEST = 1_000_000
-"""Bytes of a text file whose templates and code are looked at."""
-_CODE = r"(?s)(?P<path>.*?\.(?P<kind>py|rb|[cm]?[jt]s))(?::(?P<function>[\w.$]+))?"
-_BUILT = r"\benv\s{0,20}\[\s{0,20}[^\s\"']|\{%-?\s{0,20}(?:include|import|from|extends)\s{1,20}[^\s\"']"
-"""A template that makes the name of a variable or a file."""
-_HOLDS_CODE = r"(?i)transform|parser|validate|postprocess|callback|scoring|streamresponse"
-"""Keys whose texts are inline JavaScript."""
 
 
 def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
@@ -175,7 +159,7 @@ def _judged(case: Case) -> Case:
 
 def _hooks(form: Format, settings: Mapping[str, Any], base: Path, root: Path) -> list[str]:
     """What the hooks of a suite in the folder `base` want."""
-    found = (re.fullmatch(_CODE, hook.removeprefix("file://")) for hook in form.hook_files(settings))
+    found = (re.fullmatch(CODE, hook.removeprefix("file://")) for hook in form.hook_files(settings))
     return [script(base / match["path"], root) for match in found if match is not None]
 
 
@@ -200,7 +184,7 @@ class _Seen:
         """Whether this very object was not here before."""
         if id(value) in self._held:
             return False
-        if len(self._held) > _MOST_SEEN:
+        if len(self._held) > MOST_SEEN:
             self._held.clear()
         self._held[id(value)] = value
         return True
@@ -209,7 +193,7 @@ class _Seen:
         """Equal for cases that want the same of agents, judges and databases."""
         known = self._providers.get(id(case.provider))
         if known is None:
-            if len(self._providers) > _MOST_SEEN:
+            if len(self._providers) > MOST_SEEN:
                 self._providers.clear()
             known = self._providers[id(case.provider)] = case.provider, _json(case.provider)
         types = (case.format, *[one.type for one in case.asserted])
@@ -225,9 +209,7 @@ class _Wants:
         self.root = config.root
         self.all: dict[str, None] = dict.fromkeys(trust.wanted)
         self._rules: set[str] = set()
-        self._looked_at: set[tuple[str, Path]] = set()
-        self._templates: set[tuple[str, Path, frozenset[str]]] = set()
-        self._own_env: frozenset[str] = frozenset()
+        self._texts = WantedByTexts(self.root, self.all)
         self._env_file: frozenset[str] = frozenset()
         self._agents: set[bytes] = set()
         self._before: AgentSpec | None = None
@@ -237,22 +219,6 @@ class _Wants:
 
     def add(self, what: str) -> None:
         self.all[what] = None
-
-    def _in_turn(self, ask: Callable[[Trust], Any]) -> None:
-        """What asks for one thing after the other: as if each were agreed to. Files outside, or with secrets, are never
-        read, and LiteLLM is never begun with: what would be asked for after them is asked anew."""
-        trust = Trust()
-        for _ in range(_MOST):
-            try:
-                ask(trust)
-                return
-            except NeedsTrust as needs:
-                self.add(needs.what)
-                if is_file(needs.what) or needs.what.startswith("let LiteLLM"):
-                    return
-                trust.agreed |= {needs.what}
-            except Exception:  # what is wrong with it is said by `check`, or when it is run
-                return
 
     def place(self) -> None:
         """Where attempts run, by the configuration."""
@@ -331,10 +297,10 @@ class _Wants:
         if isinstance(target := spec.options.get("target"), Mapping):
             with suppress(msgspec.ValidationError):
                 self.agent(msgspec.convert(target, AgentSpec))
-        self._in_turn(lambda trust: fill(spec, trust))
-        self._in_turn(lambda trust: self._made(spec, trust))
+        self._texts.in_turn(lambda trust: fill(spec, trust))
+        self._texts.in_turn(lambda trust: self._made(spec, trust))
         if spec.type == "replay":
-            self._in_turn(lambda trust: self._replayed(spec, trust))
+            self._texts.in_turn(lambda trust: self._replayed(spec, trust))
         self.networks(spec)
         options, base = spec.options, Path(spec.base or self.root)
         given = options.get("function") if spec.type == "python" else options.get("command")
@@ -357,8 +323,8 @@ class _Wants:
                 file, _, function = named.rpartition(":")
                 file = file.removeprefix("file://")
                 self.add(f"run {from_root(base / file, self.root)}:{function} (a tool)")
-                self._outside(file, base)
-        self._texts(options, base)
+                self._texts.outside(file, base)
+        self._texts.value(options, base)
 
     def _made(self, spec: AgentSpec, trust: Trust) -> None:
         """An agent as it would be made for a run: what its making asks for. Nothing is sent before it is opened."""
@@ -391,19 +357,19 @@ class _Wants:
         for key in ("manifest", "tool_path"):
             if isinstance(named := options.get(key), str):
                 for one in several(named):
-                    self._outside(one, base)
+                    self._texts.outside(one, base)
 
     def database(self, spec: DatabaseSpec) -> None:
         """The variables, files and hosts of a database."""
-        self._in_turn(lambda trust: database(self.config, spec.name, trust))
+        self._texts.in_turn(lambda trust: database(self.config, spec.name, trust))
 
     def suite(self, suite: Suite, providers: bool = True) -> None:
         """The code, files, variables and hosts of a suite's cases and hooks, and its agents."""
         base = (self.root / suite.path).parent
         env = suite.settings.get("env")
-        self._own_env = frozenset(env) if isinstance(env, dict) else frozenset()
+        self._texts.own_env = frozenset(env) if isinstance(env, dict) else frozenset()
         self._env_file = frozenset(suite.settings.get("env_file") or ())
-        self._texts(suite.settings, base)
+        self._texts.value(suite.settings, base)
         first = next(iter(suite.cases), None)
         form = format_of(first.format if first is not None else suite.format)
         for what in _hooks(form, suite.settings, base, self.root):
@@ -422,13 +388,13 @@ class _Wants:
 
     def _case(self, case: Case, suite: Suite, base: Path, seen: _Seen, graders: dict[str, Any]) -> None:
         if case.vars:
-            self._texts(case.vars, base)
+            self._texts.value(case.vars, base)
         for value in (case.options, case.beside, case.metadata, case.provider):
             if value and seen.first(value):
-                self._texts(value, base)
+                self._texts.value(value, base)
         for turn in case.turns:
-            if turn.text and _names_something(turn.text):
-                self._text(turn.text, base, code=False)
+            if turn.text and names_something(turn.text):
+                self._texts.text(turn.text, base, code=False)
         if grader := format_of(case.format).case_grader(case):
             graders[_json(grader)] = grader
         for one in case.asserted:
@@ -438,22 +404,8 @@ class _Wants:
             self._assertion(one, case, base, first)
         for text in (*case.vars.values(), *[turn.text for turn in case.turns]):
             if text and (type(text) is not str or "{" in text):
-                self._built(text, case, base)
+                self._texts.built(text, case, base)
         self._traces(case, suite)
-
-    def _built(self, value: Any, case: Case, base: Path) -> None:
-        """What a case's variables make of the texts that are templates of a name."""
-        if isinstance(value, (list, tuple)):
-            for item in value[:_MOST]:
-                self._built(item, case, base)
-        elif isinstance(value, str) and "{" in value:
-            named = value.startswith("file://")
-            if named and "{{" in value:
-                made = self._rendered(value, case, base)
-                if made != value and "{{" not in made:
-                    self._file(made.removeprefix("file://").strip(), base)
-            elif not named and re.search(_BUILT, value):
-                self._in_turn(lambda trust: self._render(value, case, base, trust))
 
     def judging(self, case: Case) -> None:
         """What judging an answer of this case wants."""
@@ -461,9 +413,9 @@ class _Wants:
         self.withheld(format_of(case.format).withheld(None, self.config))
         for one in case.asserted:
             self._assertion(one, case, base, first=True)
-        self._texts(case.options, base)
+        self._texts.value(case.options, base)
         if asks_a_database(case):
-            self._in_turn(lambda trust: database(self.config, case.database, trust))
+            self._texts.in_turn(lambda trust: database(self.config, case.database, trust))
 
     def _traces(self, case: Case, suite: Suite) -> None:
         if not isinstance(suite.settings.get("tracing"), dict):
@@ -475,18 +427,21 @@ class _Wants:
             self.add(settings.reached_from_outside)
 
     def _assertion(self, one: Assertion, case: Case, base: Path, first: bool) -> None:
-        own, self._own_env = self._own_env, self._env_file  # it is not judged by the suite's own `env`
+        own, self._texts.own_env = (
+            self._texts.own_env,
+            self._env_file,
+        )  # it is not judged by the suite's own `env`
         try:
             self._asserted(one, case, base, first)
         finally:
-            self._own_env = own
+            self._texts.own_env = own
 
     def _asserted(self, one: Assertion, case: Case, base: Path, first: bool) -> None:
         kind = one.type.removeprefix("not-")
         value = one.value
         if isinstance(value, str) and kind in ("python", "ruby", "javascript", "webhook"):
             if "{{" in value or "{%" in value:
-                value = self._rendered(value, case, base)
+                value = self._texts.rendered(value, case, base)
             elif not first:
                 return
             if not value.startswith("file://"):
@@ -495,31 +450,14 @@ class _Wants:
                     self.add(needed)
         for text in (one.value, one.transform):
             if text and (type(text) is not str or "{" in text):
-                self._built(text, case, base)
+                self._texts.built(text, case, base)
         if not first:
             return
-        self._texts(one.value if one.value is not msgspec.UNSET else None, base)
+        self._texts.value(one.value if one.value is not msgspec.UNSET else None, base)
         if one.transform or one.config or one.extra:
-            self._texts({"transform": one.transform, "config": one.config, "extra": one.extra}, base)
+            self._texts.value({"transform": one.transform, "config": one.config, "extra": one.extra}, base)
         if one.metric and "{" in one.metric:
-            self._texts(one.metric, base)
-
-    def _rendered(self, value: str, case: Case, base: Path) -> str:
-        """The text as the case's variables make it, as it is where that cannot be known yet."""
-        from tui_eval.nunjucks.templates import TemplateError
-
-        try:
-            return self._render(value, case, base, Trust())
-        except (TemplateError, RenderError, NeedsTrust, OSError, ValueError):
-            return value
-
-    def _render(self, value: str, case: Case, base: Path, trust: Trust) -> str:
-        from tui_eval.nunjucks.suite_environment import SuiteEnvironment
-        from tui_eval.nunjucks.templates import including, render_value
-
-        given = format_of(case.format).known_vars(case, base, self.root, trust)
-        with including(base, self.root, trust):
-            return str(render_value(value, given, env=SuiteEnvironment({}, trust)))
+            self._texts.value(one.metric, base)
 
     def _grader(self, given: Any, base: Path, env: Any) -> None:
         """The agent, embedding model or classifier that a suite judges with."""
@@ -536,98 +474,6 @@ class _Wants:
                 entry = given if isinstance(given, dict) else {"id": given}
                 self.agent(find(agents.with_env(entry, env), self.config, base))
 
-    def _texts(self, value: Any, base: Path, code: bool = False, deep: int = 0) -> None:
-        """What any of the texts in a value wants: code and files that it names, variables, inline JavaScript."""
-        if not value:
-            return
-        if isinstance(value, str):
-            self._text(value, base, code)
-        elif deep > _DEEPEST:
-            return
-        elif isinstance(value, dict | Mapping):
-            for key, item in value.items():
-                holds_code = code or _holds_code(str(key))
-                if not isinstance(item, str):  # what makes a prompt is named from the root (`suite_prompts`)
-                    own = self.root if key == "promptFunction" else base
-                    self._texts(item, own, holds_code, deep + 1)
-                    continue
-                if key in ("path", "file") and re.fullmatch(_CODE, item):
-                    self._file(item.removeprefix("file://"), base)  # such a key needs no `file://`
-                if holds_code or _names_something(item):
-                    self._text(item, base, holds_code)
-        elif isinstance(value, list | tuple):
-            for item in value:
-                self._texts(item, base, code, deep + 1)
-        elif isinstance(value, msgspec.Struct):
-            self._texts(msgspec.structs.asdict(value), base, code, deep + 1)
-
-    def _text(self, text: str, base: Path, code: bool) -> None:
-        if "{{" in text or "{%" in text:
-            self._template(text, base)
-        if text.startswith("file://"):
-            self._file(text.removeprefix("file://").strip(), base)
-        elif code:
-            from tui_eval.javascript.inline import OF_NODE
-
-            if OF_NODE.search(text):
-                self.add(inline_in_node(text, base, self.root))
-
-    def _template(self, text: str, base: Path) -> None:
-        from tui_eval.nunjucks.suite_environment import SuiteEnvironment, variables_named
-        from tui_eval.nunjucks.templates import INCLUDED
-
-        if (text, base, self._own_env) in self._templates:
-            return
-        if len(self._templates) < _MOST_SEEN:
-            self._templates.add((text, base, self._own_env))
-        for name in variables_named(text):
-            if name not in self._own_env:
-                self._in_turn(lambda trust, name=name: SuiteEnvironment({}, trust).get(name))
-        for match in INCLUDED.finditer(text):
-            self._read(match[1], base)
-
-    def _file(self, named: str, base: Path) -> None:
-        match = re.fullmatch(_CODE, named)
-        if match is None:
-            self._read(named, base)
-            return
-        self._outside(match["path"], base)
-        path = base / match["path"]
-        if match["kind"] in ("py", "rb"):
-            self.add(script(path, self.root))
-        elif (source := self._source(match["path"], base)) is not None:
-            from tui_eval.javascript.inline import needs_node
-
-            if needs_node(path, source, match["function"]):
-                self.add(script(path, self.root))
-        else:
-            self.add(script(path, self.root))
-
-    def _read(self, named: str, base: Path) -> None:
-        """A file that is read: whether it lies outside, and what its templates want."""
-        self._outside(named, base)
-        key = (named, base)
-        if key in self._looked_at:
-            return
-        self._looked_at.add(key)
-        source = self._source(named, base)
-        if source is not None and ("{{" in source or "{%" in source):
-            self._template(source, base)
-
-    def _source(self, named: str, base: Path) -> str | None:
-        """The text of a file of the project; None where there is none that is small enough."""
-        try:
-            path = confine(self.root, named, Trust(), base)
-            if path.is_file() and path.stat().st_size <= _LARGEST:
-                return path.read_text("utf-8", "replace")
-        except (NeedsTrust, OSError, ValueError):
-            pass
-        return None
-
-    def _outside(self, named: str, base: Path) -> None:
-        if named and "{{" not in named:
-            self._in_turn(lambda trust: confine(self.root, named, trust, base))
-
     def _providers(self, suite: Suite, cases: list[Case]) -> None:
         rule: SuiteRule | None = rule_for(self.config, suite.path)
         name = f"{suite.path} {rule}"
@@ -643,16 +489,6 @@ class _Wants:
         for job in jobs:
             self.job(job)
             self.said(job, suite.cases)
-
-
-@lru_cache(10_000)
-def _holds_code(key: str) -> bool:
-    return re.search(_HOLDS_CODE, key) is not None
-
-
-def _names_something(text: str) -> bool:
-    """Whether a text may be a template, or name a file."""
-    return "{" in text or text.startswith("file://")
 
 
 def _directly(case: Case) -> bool:
