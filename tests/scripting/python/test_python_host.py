@@ -497,3 +497,38 @@ async def test_a_module_that_was_loaded_for_its_function_is_found_in_its_package
 )  # fmt: skip
 def test_calls_that_ran_beside_one_are_told_by_name_or_number(names: list[str], words: str) -> None:
     assert calls_in_words(names) == words
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
+async def test_code_may_work_in_processes_of_its_own_however_they_are_started(
+    host: PythonHost, script: Write, how: str
+) -> None:
+    """Those that are started anew took our worker for their program, and a pool of them never came up."""
+    file = script(
+        "import multiprocessing\n"
+        "def twice(number):\n"
+        "    print('doubled', flush=True)\n"
+        "    return 2 * number\n"
+        "def answer(how):\n"
+        "    with multiprocessing.get_context(how).Pool(1) as pool:\n"
+        "        return pool.map(twice, [1, 2])\n"
+    )
+    result = await host.call(file, "answer", [how], timeout=60)
+    assert (result.value, result.stdout.count("doubled")) == ([2, 4], 2)
+
+
+@pytest.mark.parametrize("end", ["return 'child'", "raise ValueError('child')", "sys.exit(3)"])
+async def test_a_process_that_code_forks_does_not_answer_for_it(
+    host: PythonHost, script: Write, end: str
+) -> None:
+    """Its end was taken for that of the call: what the child returned, or the SystemExit that ended it."""
+    file = script(
+        "import os, sys\n"
+        "def answer():\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        f"        {end}\n"
+        "    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+    )
+    result = await host.call(file, "answer", [], timeout=60)
+    assert result.value == {"return": 0, "raise": 1}.get(end.split()[0], 3)

@@ -30,6 +30,7 @@ import queue
 import signal
 import socket
 import threading
+import types
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -80,6 +81,7 @@ class PythonWorker:
         self._left: set[int] = set()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._descriptors = descriptors
+        self._process = os.getpid()
 
     def only_printed(self) -> Printed | None:
         """The printed text of the only call that runs: threads of its own print there."""
@@ -232,10 +234,25 @@ class PythonWorker:
             text += self._descriptors.take()
         return text
 
+    def _leave(self, error: BaseException | None = None) -> None:
+        """In a process that people's code forked: end as one does whose program is over. The call is its parent's, and
+        so is the answer."""
+        if os.getpid() == self._process:
+            return
+        code = error.code if isinstance(error, SystemExit) else None if error is None else traceback_of(error)
+        if code is not None and not isinstance(code, int):
+            os.write(2, f"{code}\n".encode("utf-8", "replace"))
+            code = 1
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
+        os._exit((code or 0) & 0xFF)
+
     def _item(self, identity: int, item: Any) -> None:
+        self._leave()
         self._send({"id": identity, "kind": "item", "value": item, "type": kind_of(item)})
 
     def _end(self, identity: int, answer: dict[str, Any]) -> None:
+        self._leave()
         answer |= {"type": kind_of(answer.get("value"))}
         line = encode({"id": identity, **answer})
         self._release_main()
@@ -243,6 +260,7 @@ class PythonWorker:
         self._send_line(line[:-1] + b"," + encode(extra)[1:])
 
     def _fail(self, identity: int, error: BaseException) -> None:
+        self._leave(error)
         spent = isinstance(error, MemoryError)
         if spent:
             make_room()
@@ -266,6 +284,18 @@ class PythonWorker:
     def _send_line(self, line: bytes) -> None:
         with self._sending:
             self._connection.sendall(line + b"\n")
+
+
+def _stand_aside() -> None:
+    """Be `__main__` no more. Processes that `multiprocessing` starts anew (`spawn`, `forkserver`) load their parent's
+    main module first: this file would be theirs, without the folder that its parts lie in."""
+    sys.modules["python_worker"] = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+
+
+def _print_plainly() -> None:
+    """In a process that people's code forked: what is kept by call is its parent's."""
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
 
 
 def main() -> None:
@@ -301,6 +331,8 @@ def main() -> None:
     )
     sys.argv = [str(folder)]
     os.chdir(folder)
+    _stand_aside()
+    os.register_at_fork(after_in_child=_print_plainly)
     worker = PythonWorker(connection, folder, root, descriptors, has_watcher, taken)
     sys.stdout = sys.stderr = Stdout(worker.only_printed)  # pyright: ignore[reportAttributeAccessIssue]
     try:
