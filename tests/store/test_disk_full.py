@@ -208,6 +208,39 @@ def test_a_resumed_run_keeps_what_was_there_before(tmp_path: Path, monkeypatch: 
         assert last is not None and last.response_text[:1] == "2"
 
 
+def test_a_resumed_run_that_compares_what_had_ended_anew_stays_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its attempt was counted twice, and the whole run was "damaged", and copied elsewhere."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    writer, references = start(tmp_path, cases=3)
+    fill(writer, references[:1])
+    writer.close()
+    again = RunWriter(writer.folder, writer.info)
+    fill(again, references)
+    again.close()
+    assert again.error is None and again.folder == again.home
+
+
+def test_a_resumed_run_whose_database_is_lost_keeps_what_was_compared_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    writer, references = start(tmp_path, cases=1)
+    fill(writer, references)
+    writer.close()
+    again = RunWriter(writer.folder, writer.info)
+    again.done(references[0][0], attempt("suite.yaml::c0", 1, "failed", response_text="compared"))
+    assert again.flush()
+    (again.home / DATABASE).rename(tmp_path / "elsewhere")
+    again.close()
+    with contextlib.closing(RunReader(again.folder)) as reader:
+        first, second = reader.attempts()
+        body = reader.attempt(first.id)
+        assert [first.outcome, second.outcome] == ["failed", "passed"]
+        assert body is not None and body.response_text == "compared"
+
+
 def test_no_room_yet_says_so_and_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     disk = Disk(monkeypatch)

@@ -86,6 +86,7 @@ class HeldResults:
     def ended(self, attempt: Ended) -> None:
         """An attempt has ended."""
         ref = attempt.ref
+        self._earlier.discard(ref)  # a resumed run compares it with columns that have only now ended
         self._ended[ref] = _small(attempt)
         self._size += len(attempt.body) - len(self._bodies.pop(ref, b""))
         self._bodies[ref] = attempt.body
