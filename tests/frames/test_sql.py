@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +18,16 @@ import pytest
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.compare import compare
 from tui_eval.frames.query_words import bare_statement
-from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows, schema_text
+from tui_eval.frames.sql import (
+    SqlError,
+    SqlResult,
+    SqlWorker,
+    end_idle,
+    execute,
+    execute_all,
+    rows,
+    schema_text,
+)
 
 EVERY_TYPE = """
 SELECT 1::HUGEINT h, 1.5::DECIMAL(38, 3) d, INTERVAL 3 DAYS i, TIME '10:30' t, [1, 2] l, {'a': 1} s,
@@ -198,19 +210,60 @@ def test_a_query_whose_time_is_up_while_its_rows_are_read_says_so(shop: Database
         execute(shop, "SELECT * FROM range(100000000000)", timeout=0.5)
 
 
-@pytest.mark.real
-def test_a_locked_file_is_copied(shop: DatabaseSpec) -> None:
+@contextlib.contextmanager
+def held_by_another(path: str | None) -> Iterator[None]:
+    """A database that another process has open to write."""
     code = (
         "import duckdb, sys; c = duckdb.connect(sys.argv[1]); c.execute('CREATE TABLE z AS SELECT 42 AS a');"
         "print('ready', flush=True); sys.stdin.read()"
     )
+    assert path is not None
     with subprocess.Popen(
-        [sys.executable, "-c", code, shop.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout is not None and holder.stdin is not None
         holder.stdout.readline()
-        assert rows(execute(shop, "SELECT count(*) AS n FROM orders")) == [{"n": 10}]
+        yield
         holder.stdin.close()
+
+
+@pytest.mark.real
+def test_a_locked_file_is_copied(shop: DatabaseSpec) -> None:
+    with held_by_another(shop.path):
+        assert rows(execute(shop, "SELECT count(*) AS n FROM orders")) == [{"n": 10}]
+
+
+@pytest.fixture
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of its own for temporary files, also for the processes that answer queries."""
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    end_idle()
+    yield folder
+    end_idle()
+
+
+@pytest.mark.real
+def test_no_copy_of_a_locked_file_is_left_when_its_query_is_cancelled(
+    shop: DatabaseSpec, copies: Path
+) -> None:
+    cancel = threading.Event()
+    threading.Timer(4, cancel.set).start()
+    with held_by_another(shop.path), pytest.raises(SqlError, match="cancelled"):
+        execute(shop, "SELECT count(*) FROM range(1000000) a, range(1000000) b", timeout=60, cancel=cancel)
+    assert list(copies.iterdir()) == []
+
+
+def test_a_copy_that_was_being_made_goes_with_its_process(copies: Path) -> None:
+    worker = SqlWorker()
+    half, others = (copies / f"tui-eval-db-{number}-x" for number in (worker.process.pid, 1))
+    for folder in (half, others):
+        folder.mkdir()
+        (folder / "shop.duckdb").write_bytes(b"half of it")
+    worker.kill()
+    assert list(copies.iterdir()) == [others]
 
 
 def test_sqlite_is_read_into_memory(tmp_path: Path) -> None:

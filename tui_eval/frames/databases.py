@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -191,7 +192,7 @@ def _duckdb_file(database: DatabaseSpec, memory_mb: int) -> Iterator[duckdb.Duck
                 if attempt + 1 < _LOCK_TRIES:
                     time.sleep(_LOCK_PAUSE)
         if connection is None:
-            folder = tempfile.mkdtemp(prefix="tui-eval-db-")
+            folder = tempfile.mkdtemp(prefix=_copies_of(os.getpid()))
             copy = Path(folder) / path.name
             try:
                 shutil.copyfile(path, copy)
@@ -200,6 +201,8 @@ def _duckdb_file(database: DatabaseSpec, memory_mb: int) -> Iterator[duckdb.Duck
                     shutil.copyfile(wal, copy.with_name(copy.name + ".wal"))
                     duckdb.connect(str(copy)).close()  # a copy may take in its write-ahead log
                 connection = duckdb.connect(str(copy), read_only=True, config=dict(config))
+                # It stays open, and none is left, whatever ends this.
+                shutil.rmtree(folder, ignore_errors=True)
             except (OSError, duckdb.Error) as problem:
                 raise NoDatabase(
                     f"database {database.name!r} is locked by another process and could not be copied: "
@@ -211,6 +214,16 @@ def _duckdb_file(database: DatabaseSpec, memory_mb: int) -> Iterator[duckdb.Duck
             connection.close()
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copies_of(process: int) -> str:
+    return f"tui-eval-db-{process}-"
+
+
+def forget_copies(process: int) -> None:
+    """Remove the copies of databases that a process was making when it was ended."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_copies_of(process)}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def quoted(name: str) -> str:

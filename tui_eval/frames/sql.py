@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval.config.project import DatabaseSpec
-from tui_eval.frames.databases import SqlError, SqlResult, TooLate, one_line
+from tui_eval.frames.databases import SqlError, SqlResult, TooLate, forget_copies, one_line
 from tui_eval.frames.numbers import MIXED, mixed_cell
 from tui_eval.frames.sql_worker import KINDS, QueryAnswered, QueryAsked, framed
 
@@ -329,6 +329,7 @@ class SqlWorker:
         """End it, whatever it does."""
         self.process.kill()
         self.process.wait()
+        forget_copies(self.process.pid)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):

@@ -32,6 +32,7 @@ from tui_eval.frames.databases import (
     TooLate,
     WrongQuery,
     distinct_names,
+    forget_copies,
     one_line,
     opened,
 )
@@ -390,6 +391,7 @@ def main() -> None:
     def listen() -> None:
         while (message := read_message(sys.stdin.buffer)) is not None:
             waiting.put(message)
+        forget_copies(os.getpid())
         os._exit(0)  # whoever asked is gone: whatever is being done is for nobody
 
     threading.Thread(target=listen, name="requests", daemon=True).start()
