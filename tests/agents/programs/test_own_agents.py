@@ -430,7 +430,14 @@ async def test_command(tmp_path: Path) -> None:
     assert replies[0].metadata == {"a": 1} and of(events, ToolCall)[0].name == "search"
     assert replies[0].usage is not None and replies[0].usage.input_tokens == 3
     assert of(events, Note)[0].text == "printed: careful"
-    _, replies = await talk(agent("command", tmp_path, command=script(tmp_path, "print('plain text')")), "x")
+
+
+@pytest.mark.parametrize("printed", ["plain text\\n", "\\ufeffplain text", "plain text\\r\\n"])
+async def test_the_text_of_a_command_is_without_its_byte_order_mark_and_the_end_of_its_line(
+    tmp_path: Path, printed: str
+) -> None:
+    code = f"import sys\nsys.stdout.buffer.write('{printed}'.encode())"
+    _, replies = await talk(agent("command", tmp_path, command=script(tmp_path, code)), "x")
     assert replies[0].text == "plain text"
 
 
@@ -817,10 +824,12 @@ async def test_command_errors(tmp_path: Path) -> None:
         create(spec, services(tmp_path, trusted=False))
 
 
-async def test_command_is_killed_with_its_children(tmp_path: Path) -> None:
+@pytest.mark.parametrize("own_session", [False, True])
+async def test_command_is_killed_with_its_children(tmp_path: Path, own_session: bool) -> None:
     code = (
         "import os,subprocess,sys,time\n"
-        "child=subprocess.Popen([sys.executable,'-c','import time; time.sleep(60)'])\n"
+        "child=subprocess.Popen([sys.executable,'-c','import time; time.sleep(60)'], "
+        f"start_new_session={own_session})\n"
         "open('pids','w').write(f'{os.getpid()} {child.pid}')\nos.rename('pids','ready')\ntime.sleep(60)"
     )
     it = agent("command", tmp_path, command=script(tmp_path, code))

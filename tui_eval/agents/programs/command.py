@@ -39,6 +39,7 @@ from tui_eval.guard.text import clip
 from tui_eval.guard.trust import agent_code
 from tui_eval.model import Exchange, Reply
 from tui_eval.scripting import child_limits, suite_variables
+from tui_eval.scripting.python.python_worker_watcher import descendants, kill
 
 # -- Running a program to its end: it is killed with everything that it started when the attempt is cut.
 
@@ -104,6 +105,8 @@ async def run_program(
         assert process.returncode is not None
         return process.returncode, out.taken(), err.taken()
     finally:
+        if process.returncode is None:
+            _end_what_left_the_group(process.pid)
         # Also what it started and left behind: the group is its own.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -114,6 +117,15 @@ async def run_program(
         await asyncio.shield(asyncio.gather(*tasks, _exit(process), return_exceptions=True))
         # What left the group may hold the pipes for ever; they are closed at this end.
         process._transport.close()  # type: ignore[attr-defined]  # asyncio has no public way
+
+
+def _end_what_left_the_group(pid: int) -> None:
+    """What a program that still runs has started in a session of its own (`setsid`, `detached: true`) is found by
+    its parents as long as these live."""
+    for _ in range(3):  # also what was started meanwhile
+        if not (found := descendants(pid)):
+            return
+        kill(found)
 
 
 async def _ended(
@@ -315,7 +327,7 @@ class CommandSession(RememberingSession):
             said = f"words beside its JSON: {one_line(beside, 120)}"
             what = f"{name} printed {said}; what is not the answer belongs on stderr"
             raise AgentError(what, answer=text, code="unreadable", said=said, place=name)
-        return read_reply(text.rstrip("\n"), turn, Paths())
+        return read_reply(text.removeprefix("\ufeff").rstrip("\r\n"), turn, Paths())
 
     async def _run(self, argv: list[str], stdin: bytes) -> tuple[int, bytes, bytes]:
         agent = self.agent
