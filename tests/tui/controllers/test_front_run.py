@@ -16,11 +16,14 @@ from tests.support.live_run import LiveRun
 from tui_eval.causes import NEEDS_TRUST
 from tui_eval.engine.service.process import tell_where
 from tui_eval.model import Evidence
+from tui_eval.store.index import Index
 from tui_eval.store.schema import FOR_PERSON, PLACE_LOST
 from tui_eval.store.write_thread import LEFT_OUT
 from tui_eval.tui.controllers.front_run import DISK_SECONDS, OWN, OtherEngines
 from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.loaders.follower import Follower, RunNews
+from tui_eval.tui.loaders.runs_loader import delete
+from tui_eval.tui.state.lists.entries import suite_entries
 from tui_eval.tui.state.runs.run_view import RunView
 
 REFUND, GREETS, CALMS = "refund is approved", "greets by name", "calms an angry customer"
@@ -459,6 +462,34 @@ async def test_a_run_that_another_process_began_is_followed_and_the_past_read_an
     await alone.until(lambda: in_front(alone) == run.info.id)
     await alone.settle()
     assert [len(item.history) for item in alone.state.rows] == [1, 0, 0]
+
+
+async def test_of_a_run_that_was_deleted_neither_the_suites_nor_the_run_in_front_say_anything(
+    alone: Alone,
+) -> None:
+    kept = begun(alone, CALMS)
+    await follow(alone, kept)
+    await end(alone, kept)
+    run = begun(alone)
+    await follow(alone, run)
+    await end(alone, run)
+    assert [len(item.history) for item in alone.state.rows] == [1, 1, 1] and in_front(alone) == run.info.id
+    assert not delete(alone.root, [run.info.id])  # `D`, here or in another app, or `prune`
+    elsewhere(alone).changed(["index.db"])
+    await alone.settle()
+    assert [len(item.history) for item in alone.state.rows] == [0, 0, 1]
+    assert alone.state.run is None and alone.state.group is None
+    assert [row.status for row in suite_entries(alone.state)] == ["", "", "passed"]
+
+
+async def test_an_index_that_cannot_be_read_takes_no_results_away(alone: Alone, monkeypatch) -> None:
+    run = begun(alone)
+    await follow(alone, run)
+    await end(alone, run)
+    monkeypatch.setattr(Index, "latest", lambda *_: {})
+    elsewhere(alone).changed(["index.db"])
+    await alone.settle()
+    assert [len(item.history) for item in alone.state.rows] == [1, 1, 0] and in_front(alone) == run.info.id
 
 
 async def test_the_apps_own_run_is_no_news(alone: Alone) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import filterfalse, islice
 from pathlib import Path
@@ -18,9 +18,7 @@ from textual.timer import Timer
 
 from tui_eval.case_names import full_name
 from tui_eval.config.project import state_dir
-from tui_eval.guard.secrets import MASK
 from tui_eval.guard.text import visible
-from tui_eval.store import case_state
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive, is_step
@@ -28,7 +26,15 @@ from tui_eval.store.schema import FOR_PERSON, PLACE_LOST, AttemptRow, RunInfo
 from tui_eval.store.write_thread import FULL, LEFT_OUT
 from tui_eval.tui.controllers.places import PlaceController
 from tui_eval.tui.front import Front, LiveText, RunChanged, SuitesChanged
-from tui_eval.tui.loaders.follower import NEWEST, Follower, RunNews, counted_with, trust_wanted
+from tui_eval.tui.loaders.follower import (
+    NEWEST,
+    Follower,
+    Past,
+    RunNews,
+    counted_with,
+    read_past,
+    trust_wanted,
+)
 from tui_eval.tui.services import Core, Window
 from tui_eval.tui.state.runs.run_estimate import took_before
 from tui_eval.tui.state.runs.run_facts import status_words, summary
@@ -374,37 +380,37 @@ class FrontRun:
         root = self.state.root
         wanted = case_ids if case_ids is not None and len(case_ids) <= 500 else None
         self.history_read_at = time.monotonic()
-        rows = self.state.rows
+        state = self.state
+        rows, group = state.rows, state.group
+        runs = [*(group.runs if group is not None else ()), *state.aside.runs]
 
-        def read() -> dict[str, Any]:
-            from tui_eval.store.index import Index
-
-            # Which case a result is of, where a secret is in its name, is known beside all of that name.
-            named = wanted is not None and any(MASK in case_id for case_id in wanted)
-            latest = Index(root).latest(None if named else wanted)
+        def read() -> Past:
             cases = (item.case for item in rows if item.case is not None)
-            return dict(case_state.by_content(latest, cases, by_id=True))
+            return read_past(root, wanted, cases, state.past() if wanted is None else {}, runs)
 
-        def take(latest: dict[str, Any]) -> None:
+        def take(past: Past) -> None:
             self.history_read_at = time.monotonic()
-            self.state.set_history(latest)
-            self._put_away()
+            state.set_history(past.latest)
+            self._put_away(past.deleted)
             self._places.post(SuitesChanged(wanted))
             then()
 
         self._core.tasks.thread(read, take, name="history", queue="history")
 
-    def _put_away(self) -> None:
-        """What ended beside the run in front is part of the past now; a step that came to nothing is nothing."""
+    def _put_away(self, deleted: Collection[str]) -> None:
+        """What ended beside the run in front is part of the past now; a step that came to nothing is nothing, and so is
+        a run that somebody deleted."""
         state, group = self.state, self.state.group
         for run in [run for run in state.aside.runs if not run.active]:
             state.aside.drop(run.info.id)
             state.put_away.append(run)
             self.followers.pop(run.info.id, None)
-        for run in [run for run in group.runs if run.came_to_nothing] if group is not None else ():
+        gone = [run for run in group.runs if run.came_to_nothing or run.info.id in deleted] if group else ()
+        for run in gone:
             assert group is not None
             group.drop(run.info.id)
-            self.followers.pop(run.info.id, None)
+            if (follower := self.followers.pop(run.info.id, None)) is not None:
+                follower.stop()
             if run is state.run:
                 state.run = group.runs[-1] if group.runs else None
             if not group.runs:

@@ -8,10 +8,12 @@ stalls nothing but its own picture.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -20,12 +22,15 @@ import msgspec
 
 from tui_eval.causes import NEEDS_TRUST
 from tui_eval.engine.request import RequestCell
-from tui_eval.model import Evidence, Verdict, decoded
+from tui_eval.guard.secrets import MASK
+from tui_eval.model import Case, Evidence, Verdict, decoded
+from tui_eval.store import case_state
+from tui_eval.store.index import Index
 from tui_eval.store.linked import counting_folders
 from tui_eval.store.listed_names import may_be_unnamed
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DamagedRun, Store, StoreError, is_alive
-from tui_eval.store.schema import PLACE_LOST, AttemptRow, LiveRow, RunInfo, StoredCase
+from tui_eval.store.schema import PLACE_LOST, AttemptRow, CaseHistory, LiveRow, RunInfo, StoredCase
 from tui_eval.tui.state.run_requests import Columns, meet
 from tui_eval.tui.state.runs.run_view import RunView
 
@@ -220,6 +225,49 @@ def counted_with(root: Path, folder: Path) -> list[RunView]:
             if not view.came_to_nothing:
                 found.append(view)
     return found
+
+
+class Past(NamedTuple):
+    """Results across runs, newest first, by case, and the ids of the runs in front that were deleted."""
+
+    latest: dict[str, list[CaseHistory]]
+    deleted: frozenset[str]
+
+
+def read_past(
+    root: Path,
+    wanted: Collection[str] | None,
+    cases: Iterable[Case],
+    known: Mapping[str, Sequence[CaseHistory]],
+    runs: Iterable[RunView],
+) -> Past:
+    """What became of these cases (None: of every case). Where every case is read, those that the index knows nothing of
+    any more lose the results of runs that were deleted, by whomever. Blocks.
+
+    Args:
+        cases: The suites' cases.
+        known: What was known of every case before.
+        runs: The runs in front, and beside it.
+    """
+    # Which case a result is of, where a secret is in its name, is known beside all of that name.
+    named = wanted is not None and any(MASK in case_id for case_id in wanted)
+    latest = dict(case_state.by_content(Index(root).latest(None if named else wanted), cases, by_id=True))
+    store = Store(root)
+
+    @cache
+    def is_there(
+        run_id: str,
+    ) -> bool:  # one without its database may be kept elsewhere, and its folder says where
+        return os.path.isdir(store.folder_of(run_id))
+
+    if wanted is None:
+        for case_id, results in known.items():
+            if results and case_id not in latest:
+                left = [one for one in results if is_there(one.run_id)]
+                if len(left) < len(results):
+                    latest[case_id] = left
+    ended = (run for run in runs if not run.active and not os.path.isdir(run.folder))
+    return Past(latest, frozenset(run.info.id for run in ended if not is_there(run.info.id)))
 
 
 def trust_wanted(folder: Path, refs: Sequence[int]) -> list[str]:
