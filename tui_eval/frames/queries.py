@@ -102,6 +102,7 @@ _OTHERS = "the answer has other rows than it, too"
 _UNSAID = "its query gives other rows than expected ("
 _FINER = "its query gives finer rows ("
 _INSIDE, _IN = "inside of the expected query ", "in the expected query "
+_THEN = "its query gives the expected rows here, others when the agent ran it"
 _TIES_UNKNOWN = (
     "the expected query takes a part of its rows, and which of them tie is not known without its database"
 )
@@ -109,6 +110,7 @@ _SHORTER = (
     (_UNSAID, "cannot be said: its query gives other rows, the answer others again"),
     (_FINER, "its query gives finer rows, which add up to the expected ones"),
     (_VERIFIED, "its query, or the one that verifies it, is wrong"),
+    (_THEN, "its query gave the agent other rows than it gives here"),
     (_INSIDE, "cannot be said: inside of the expected query ties are cut through"),
     (_IN, "cannot be said: the expected query takes any of rows that tie"),
     (_TIES_UNKNOWN, "cannot be said: which of the expected query's rows tie is not known"),
@@ -191,6 +193,28 @@ def conclude(
         return Conclusion("unknown", line, renamed)
     line = f"{_UNSAID}{best.message}), the answer others again: which of both went wrong cannot be said"
     return Conclusion("unknown", line, renamed)
+
+
+def as_it_was_given(
+    found: Conclusion,
+    expected: Any,
+    given: Sequence[dict[str, Any]] | None,
+    answer: Any,
+    settings: ComparisonSettings | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    reference: bool = False,
+) -> Conclusion:
+    """What was concluded of a query's rows here, where the answer has those that it gave the agent (`given`, None: the
+    record does not have them) and they were others: nothing was retold wrongly."""
+    if given is None or found.blame not in ("retold", "both", "unknown"):
+        return found
+    then = conclude(expected, given, answer, settings, columns, reference=reference)
+    if then.blame != "query":
+        return found
+    if found.blame == "retold":
+        return replace(found, blame="unknown", line=f"{_THEN}: rows that tie, or other data")
+    return then
 
 
 def _adds_up(

@@ -292,6 +292,32 @@ async def test_a_look_at_something_else_after_the_right_query_is_not_blamed(afte
     assert again is not None and again.sql == kept["query"]
 
 
+@pytest.mark.parametrize(
+    ("own", "then", "line"),
+    [
+        (
+            EXPECTED.replace("count(*)", "count(*) + 1"),
+            3,
+            "its query is wrong: values differ; the answer has its rows",
+        ),
+        (
+            EXPECTED,
+            3,
+            "its query gives the expected rows here, others when the agent ran it: rows that tie, or other data",
+        ),
+        (EXPECTED, 0, "its query gives the right rows: the answer retold them wrongly"),
+    ],
+)
+async def test_an_answer_with_the_rows_that_its_query_gave_the_agent_is_not_called_retold_wrongly(
+    own: str, then: int, line: str
+) -> None:
+    """Rows that tie come otherwise each time: with none of them would a query run here give the agent's."""
+    wrong = [{**row, "orders": row["orders"] + 3} for row in RIGHT]
+    given = [{**row, "orders": row["orders"] + then} for row in RIGHT]
+    found = await judged(EXPECTED, None, wrong, transcript=called((own, given)))
+    assert found.data is not None and found.data.settings["conclusion"]["line"] == line
+
+
 @pytest.mark.parametrize("wrong_last", [True, False])
 async def test_a_query_whose_rows_the_answer_has_is_blamed_whatever_other_ones_were_right(
     wrong_last: bool,

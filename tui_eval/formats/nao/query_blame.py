@@ -24,7 +24,7 @@ async def conclude_from(
 ) -> None:
     """Run the agent's own query and keep which step went wrong; nothing where the record has no query of it."""
     from tui_eval.agent_query import query_behind, rows_recorded, verifies_others
-    from tui_eval.frames.queries import changing_conclusion, conclude, recorded_conclusion
+    from tui_eval.frames.queries import as_it_was_given, changing_conclusion, conclude, recorded_conclusion
     from tui_eval.frames.sql_faults import SqlFault, fault_of
 
     own = query_behind(evidence.transcript, evidence.replies, answer.sql)
@@ -53,13 +53,18 @@ async def conclude_from(
         except Exception as problem:
             given = fault_of(own.sql, str(problem), str(getattr(problem, "detail", "")))
     tied = await _over_ties(data, answer, result, given, settings, evidence)
-    found = tied or await in_thread(
-        lambda: conclude(expected, given, answer.rows, settings, columns, reference=evidence.reference)
-    )
-    if tied is None and isinstance(given, SqlFault):  # what cannot be run here gave its rows to the agent
-        rows = rows_recorded(evidence.transcript, data, own)
-        found = await in_thread(lambda: recorded_conclusion(data, own.sql, rows, ties_known=True)) or found
-    elif tied is None and result is not None:
+    rows = rows_recorded(evidence.transcript, data, own)
+
+    def concluded() -> Conclusion:
+        here = conclude(expected, given, answer.rows, settings, columns, reference=evidence.reference)
+        if isinstance(given, SqlFault):  # what cannot be run here gave its rows to the agent
+            return recorded_conclusion(data, own.sql, rows, ties_known=True) or here
+        return as_it_was_given(
+            here, expected, rows, answer.rows, settings, columns, reference=evidence.reference
+        )
+
+    found = tied or await in_thread(concluded)
+    if tied is None and result is not None and not isinstance(given, SqlFault):
         found = await _caused(found, data, own.sql, result, settings, evidence)
     if (
         found.by_rows_alone

@@ -154,6 +154,7 @@ def concluded_from(
     from tui_eval.frames.queries import (
         NOT_RUN,
         Conclusion,
+        as_it_was_given,
         changing_conclusion,
         conclude,
         conclude_over_ties,
@@ -201,6 +202,9 @@ def concluded_from(
         if tied is not None:
             return tied
     found = conclude(expected, own, given, settings, columns, reference=reference)
+    if not isinstance(own, SqlFault):
+        recorded = rows_given(asked.attempt, queries.own)
+        found = as_it_was_given(found, expected, recorded, given, settings, columns, reference=reference)
     if found.blame == "lucky" and not isinstance(own, SqlFault):
         several = queries_run(asked.attempt) > 1
         if several or made_of(own, expected, found.renamed, settings, columns):
