@@ -689,6 +689,7 @@ BROKEN_STREAMS: dict[str, tuple[Any, str]] = {
     "a status": ({"status": "error", "message": "db is gone"}, "db is gone"),
     "no success": ({"success": False, "message": "db is gone"}, "db is gone"),
     "a kind of event": ({"type": "error", "message": "db is gone"}, "db is gone"),
+    "Dify's kind of event": ({"event": "error", "status": 400, "message": "db is gone"}, "db is gone"),
     "a status beside no more text": ({"d": "", "status": "error", "message": "db is gone"}, "db is gone"),
     "a status beside the last text": ({"d": ".", "status": "error", "message": "db is gone"}, "db is gone"),
     "an event that breaks off": ('data: {"d": "wo', "JSON that breaks off"),

@@ -302,3 +302,87 @@ async def test_so_are_those_in_an_event_of_a_stream() -> None:
     assert reply.text == "PRO"
     notes = [event.text for event in told if isinstance(event, Note)]
     assert notes == [f"{TEXT['gemini']} is one of several texts in an event, and the others are not judged"]
+
+
+def of_bedrock(reason: str) -> tuple[Any, str]:
+    message = {"role": "assistant", "content": [{"text": "PRO"}]}
+    return {"output": {"message": message}, "stopReason": reason}, "json.output.message.content[0].text"
+
+
+def of_cohere(reason: str) -> tuple[Any, str]:
+    content = [{"type": "text", "text": "PRO"}]
+    return {"message": {"content": content}, "finish_reason": reason}, "json.message.content[0].text"
+
+
+def of_anthropic(reason: str) -> tuple[Any, str]:
+    content = [{"type": "text", "text": "PRO"}]
+    return {"type": "message", "content": content, "stop_reason": reason}, "json.content[0].text"
+
+
+def of_a2a(state: str, **more: Any) -> tuple[Any, str]:
+    task = {"status": {"state": state}, "artifacts": [{"parts": [{"text": "PRO"}]}], **more}
+    return {"jsonrpc": "2.0", "id": 1, "result": task}, "json.result.artifacts[0].parts[0].text"
+
+
+def of_mcp(failed: bool) -> tuple[Any, str]:
+    result = {"content": [{"type": "text", "text": "PRO"}], "isError": failed}
+    return {"jsonrpc": "2.0", "id": 1, "result": result}, "json.result.content[0].text"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (of_bedrock("guardrail_intervened"), "its content filter stopped it"),
+        (of_bedrock("content_filtered"), "its content filter stopped it"),
+        (of_cohere("ERROR"), "broke the answer off"),
+        (of_anthropic("pause_turn"), "ended before it was complete"),
+        (of_a2a("failed"), "it reports state failed: PRO"),
+        (of_a2a("TASK_STATE_REJECTED"), "it reports state rejected"),
+        (of_a2a("working"), "ended before it was complete"),
+        (of_mcp(True), "it reports isError true: PRO"),
+    ],
+)
+async def test_a_whole_answer_that_says_it_is_none_is_none(answer: tuple[Any, str], said: str) -> None:
+    """The words of a guardrail, or of what went wrong, were judged as the agent's."""
+    body, path = answer
+    with pytest.raises(AgentError, match=said) as caught:
+        await answered(json.dumps(body).encode(), "application/json", path)
+    assert caught.value.answer == "PRO"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        of_bedrock("end_turn"),
+        of_cohere("COMPLETE"),
+        of_anthropic("end_turn"),
+        of_a2a("completed"),
+        of_a2a("input-required"),
+        of_mcp(False),
+        ({"text": "PRO", "finish_reason": "error", "result": {"isError": True}}, "json.text"),
+    ],
+)
+async def test_one_that_does_not_is_one(answer: tuple[Any, str]) -> None:
+    assert (await answered(json.dumps(answer[0]).encode(), "application/json", answer[1])).text == "PRO"
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "count"),
+    [
+        ([{"parts": [{"text": "PRO"}]}, {"parts": [{"text": "BAD"}]}], "json[0].parts[0].text", 2),
+        ({"choices": [{"m": {"c": "PRO"}}, {"m": {"c": "BAD"}}]}, "json.choices[0].m.c", 2),
+        ({"l": [{"text": "hm", "thought": True}, {"text": "PRO"}]}, "json.l[1].text", 1),
+        ({"l": ["PRO", "BAD"]}, "json.l[0]", 1),  # what is named may be the first of a list of one's own
+    ],
+)
+async def test_texts_stand_beside_the_one_that_is_named_in_each_list_of_its_path(
+    body: Any, path: str, count: int
+) -> None:
+    """Gemini's stream as one list of its pieces was judged by the first of them, without a word."""
+    with AnyServer() as server:
+        server.plan.append(Planned(body=body))
+        it = agent("http", url=server.url, reply=path, retries=0)
+        events, (reply,) = await talk(it, "x")
+        await it.close()
+    assert reply.text == "PRO"
+    assert sum("are not judged" in event.text for event in events if isinstance(event, Note)) == (count > 1)

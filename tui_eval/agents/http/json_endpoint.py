@@ -431,8 +431,8 @@ class HttpSession(RememberingSession):
                 said = f"an event is {why}: {one_line(data, 120)}"
             elif isinstance(value, dict) and place >= spoke:
                 said = failure(value, found[place] if place == spoke else MISSING, reply)
-                kind = str(value.get("type")).lower()
-                if not said and kind in ("error", "run_error"):
+                kind, name = (str(value.get(key)).lower() for key in ("type", "event"))  # Dify has the latter
+                if not said and (kind in ("error", "run_error") or name == "error"):
                     said = explain(data)
                 elif not said and kind == "response.failed" and (why := at_path(value, "response.error")):
                     said = explain(text_of({"error": why}))

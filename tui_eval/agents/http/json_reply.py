@@ -83,23 +83,26 @@ def is_aside(event: Any, path: str) -> bool:
     if isinstance(kind, str) and (kind in _ASIDES or _NO_TEXT_OF_RESPONSES.fullmatch(kind)):
         return True
     parent, _, last = path.rpartition(".")
-    part = at_path(event, parent) if last == "text" and parent else None
+    part = at_path(event, parent) if last == "text" else None
     return isinstance(part, dict) and part.get("thought") is True  # Gemini
 
 
-_ONE_OF_LIST = re.compile(r"(.*)\[(\d+)\]\.([^.\[\]]+)")
+_ONE_OF_LIST = re.compile(r"\[(\d+)\]\.?")
 
 
 def texts_beside(value: Any, path: str) -> int:
     """How many texts stand beside the one at a path into a list (`json.content[0].text`), where the answer may go on:
     Anthropic and Gemini give several where a model searches, or calls a tool."""
-    found = _ONE_OF_LIST.fullmatch(path)
-    listed = at_path(value, found[1]) if found is not None else None
-    if found is None or not isinstance(listed, list):
-        return 0
-    others = [one for place, one in enumerate(listed) if place != int(found[2]) and isinstance(one, dict)]
-    texts = [one.get(found[3]) for one in others if one.get("thought") is not True]
-    return sum(isinstance(text, str) and bool(text.strip()) for text in texts)
+    beside = 0
+    for found in _ONE_OF_LIST.finditer(path):
+        listed = at_path(value, path[: found.start()])
+        place, rest = int(found[1]), path[found.end() :]
+        if not rest or not isinstance(listed, list):
+            continue
+        others = [one for index, one in enumerate(listed) if index != place and not is_aside(one, rest)]
+        texts = [at_path(one, rest) for one in others]
+        beside += sum(isinstance(text, str) and bool(text.strip()) for text in texts)
+    return beside
 
 
 def read_reply(value: Any, turn: int, paths: Paths, *, rows: bool = False) -> tuple[list[Event], Reply]:
@@ -338,6 +341,8 @@ def failure(value: dict[str, Any], found: Any, path: str | None) -> str:
 
     `success: false` beside what stands at a `reply` path that was named is a fact about that answer, not its absence.
     """
+    if "jsonrpc" in value and (said := _failed_call(value, found, path)):
+        return said
     if value.get("error") and not _asks_for(path, "error"):
         told = _message(value["error"])
         if told is not True:
@@ -354,6 +359,32 @@ def failure(value: dict[str, Any], found: Any, path: str | None) -> str:
     why = next((text_of(_message(value[key])) for key in _REASONS if value.get(key)), "")
     why = why or ("" if found is MISSING or found is None else text_of(found))
     return f"it reports {name} {shown}{f': {why}' if why else ''}"
+
+
+_FAILED_TASKS = ("failed", "rejected", "canceled", "auth_required")
+
+
+def state_of_task(value: Any) -> str:
+    """The state of A2A's task that an answer to a call (JSON-RPC) has, or tells of; empty: it has none."""
+    if not isinstance(value, dict) or "jsonrpc" not in value:
+        return ""
+    places = ("result.status.state", "result.task.status.state", "result.statusUpdate.status.state")
+    state = next((one for one in (at_path(value, place) for place in places) if isinstance(one, str)), "")
+    return state.lower().removeprefix("task_state_").replace("-", "_")
+
+
+def _failed_call(value: dict[str, Any], found: Any, path: str | None) -> str:
+    """What the result of a call says went wrong: MCP's `isError`, and the state of A2A's task."""
+    if _STEP.findall(path or "")[-1:] in (["isError"], ["state"]):
+        return ""
+    if at_path(value, "result.isError") is True:
+        said = "isError true"
+    elif (state := state_of_task(value)) in _FAILED_TASKS:
+        said = f"state {state}"
+    else:
+        return ""
+    why = "" if found is MISSING or found is None else text_of(found)
+    return f"it reports {said}{f': {why}' if why else ''}"
 
 
 def _asks_for(path: str | None, name: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tui_eval.agents.base import AgentError
-from tui_eval.agents.http.json_reply import at_path
+from tui_eval.agents.http.json_reply import at_path, state_of_task
 from tui_eval.agents.loose_json import text_of
 
 _BROKEN_OFF = frozenset(
@@ -27,6 +27,7 @@ _BROKEN_OFF = frozenset(
         "malformed_function_call", "function_call_filter", "unexpected_tool_call", "too_many_tool_calls",
         "missing_thought_signature", "malformed_response",
         "malformed_tool_use", "malformed_model_output",
+        "error_limit", "user_cancel",  # Cohere
     )
 )  # fmt: skip
 _FILTERED = frozenset(
@@ -36,6 +37,7 @@ _FILTERED = frozenset(
         "safety", "recitation", "blocklist", "prohibited_content", "spii",  # Gemini
         "sensitive",  # Zhipu
         "content_filtered", "guardrail_intervened",  # Bedrock
+        "error_toxic",  # Cohere
     )
 )  # fmt: skip
 _CUT_OFF = frozenset(
@@ -107,8 +109,9 @@ def _shown(reason: str | None) -> str:
 #
 # An endpoint of somebody's own may hand on a provider's answer as it came, and `reply` names the text in it: of a
 # stream that is cut off, or an answer that a filter stopped, what was said would be judged as all of it. Chat
-# completions, Anthropic's messages, OpenAI's responses, Gemini, Ollama, the AI SDK and AG-UI are known. A stream counts
-# as one of theirs where it begins as theirs do: one that hands on the pieces of a text alone says nothing of its end.
+# completions, Anthropic's messages, OpenAI's responses, Gemini, Bedrock's Converse, Cohere, Ollama, the AI SDK, AG-UI
+# and A2A are known. A stream counts as one of theirs where it begins as theirs do: one that hands on the pieces of a
+# text alone says nothing of its end.
 
 
 _ENDS = {
@@ -132,8 +135,18 @@ _OF_FIRST = {
 _OF_GEMINI = ("usageMetadata", "modelVersion")
 _OF_OLLAMA = frozenset(("model", "created_at"))
 """What their pieces have beside the text: `done: false` alone may be a fact of a conversation."""
-_PLACES = ("choices[0].finish_reason", "candidates[0].finishReason", "promptFeedback.blockReason")
-_PLACES_OF = {"message": "stop_reason", "message_delta": "delta.stop_reason", "finish": "finishReason"}
+_PLACES = (
+    "choices[0].finish_reason",
+    "candidates[0].finishReason",
+    "promptFeedback.blockReason",
+    "messageStop.stopReason",  # Bedrock's ConverseStream
+)
+_PLACES_OF = {
+    "message": "stop_reason",
+    "message_delta": "delta.stop_reason",
+    "finish": "finishReason",
+    "message-end": "delta.finish_reason",  # Cohere
+}
 """Where a reason stands, by the type of the event or the answer."""
 
 
@@ -153,6 +166,10 @@ def goes_on(values: Sequence[Any], done: bool = False) -> bool:
         return True
     if any(_begun_and_open(values, first, ends) for first, ends in _ENDS.items()):
         return True
+    if ended_by(values) == "pause_turn":  # Anthropic: who asks is to go on with it
+        return True
+    if next(filter(None, map(state_of_task, reversed(values))), "") in ("submitted", "working"):
+        return True
     return _gemini_goes_on(values) or _ollama_goes_on(values)
 
 
@@ -168,6 +185,10 @@ def _reason(value: Any) -> str:
     places = [*_PLACES, *([_PLACES_OF[kind]] if kind in _PLACES_OF else [])]
     if value.get("done") is True and value.keys() >= _OF_OLLAMA:
         places.append("done_reason")
+    if isinstance(at_path(value, "output.message.content"), list):  # Bedrock's Converse
+        places.append("stopReason")
+    if "generation_id" in value or isinstance(at_path(value, "message.content"), list):  # Cohere
+        places.append("finish_reason")
     return next(filter(None, (_told(at_path(value, place)) for place in places)), "")
 
 
