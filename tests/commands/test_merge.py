@@ -19,6 +19,7 @@ import pytest
 from tests.commands.conftest import Cli
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
+from tui_eval.model import NOT_COMPARED
 from tui_eval.store.case_state import over_runs
 from tui_eval.store.index import Index
 from tui_eval.store.missing_cases import unread_errors_of, unread_files_of
@@ -398,6 +399,18 @@ def test_a_merged_run_says_what_is_asked_again_of_parts_that_were_killed(
     _cut_off(Store(many).find("last"), "finished_at")
     more = f"at least {len(killed) + 1} attempts that were under way when the run was cut off, {len(killed) + 1} times;"
     assert more in cli("resume").out
+
+
+def test_an_answer_that_waited_for_its_comparison_takes_no_verdict_away(cli: Cli, many: Path) -> None:
+    """A shard was begun again and cancelled before its columns were compared: what had passed stood as an error."""
+    first, again = (shard(cli, 1, 1) for _ in range(2))
+    with closing(sqlite3.connect(again / "run.db")) as connection, connection:
+        connection.execute("UPDATE attempts SET outcome = 'error', message = ?", (NOT_COMPARED,))
+    for run in (first, again):
+        shutil.copytree(run, Path("parts", run.name))
+    assert results(cli, "parts", "looked_at.json")["summary"]["errors"] == 0
+    cli("merge", first, again)
+    assert results(cli, "last", "merged.json")["summary"]["errors"] == 0
 
 
 def test_a_cancelled_shard_of_which_nothing_counts_has_nothing_to_say(cli: Cli, many: Path) -> None:

@@ -20,8 +20,6 @@ from tui_eval.model import Assertion, Case, Evidence, Outcome, Verdict
 
 NOTHING_ASSERTED = "nothing asserted"
 PASSED = "passed"
-OPEN = "the columns of this test are compared when all of them have run"
-"""Of what compares columns, until then."""
 
 
 def outcome_of(verdicts: Sequence[Verdict]) -> Outcome:

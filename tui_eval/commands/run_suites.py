@@ -48,6 +48,7 @@ from tui_eval.engine.service.process import leave_threads, reachable, run_engine
 from tui_eval.engine.wants import wants_of_jobs
 from tui_eval.formats import format_of
 from tui_eval.guard.trust import fingerprints, in_order
+from tui_eval.model import NOT_COMPARED
 from tui_eval.reports import console_table
 from tui_eval.store.missing_cases import (
     gap_of,
@@ -122,7 +123,6 @@ def resume_run(reference: str, overrides: RunRequest, display: str, outputs: Seq
 def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
     """The code of a run in which every attempt has a result, which is brought back where it had to be kept elsewhere;
     None: there is something to do."""
-    from tui_eval.assertions.judging import OPEN  # imported late, as what goes on with a run
     from tui_eval.store.rescued import bring_back, write_end
 
     try:
@@ -134,7 +134,7 @@ def _complete(folder: Path, outputs: Sequence[Path]) -> int | None:
                 if left and not is_only_named(case):
                     return None
                 never += left
-                uncompared = uncompared or any(row.message == OPEN for row in attempts)
+                uncompared = uncompared or any(row.message == NOT_COMPARED for row in attempts)
             if empty and not gap_of(info):
                 return None  # it ended before its plan stood
         kept = bring_back(folder)

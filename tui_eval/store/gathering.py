@@ -19,7 +19,7 @@ import msgspec
 
 from tui_eval import __version__
 from tui_eval.guard.spelling import some_of
-from tui_eval.model import JUDGED
+from tui_eval.model import JUDGED, NOT_COMPARED
 from tui_eval.store import merging
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.merged_run import with_frames
@@ -95,7 +95,8 @@ class _Source:
             done = row.state == "done"
             if done != (row.id in self.done):
                 self.done ^= {row.id}
-            if (judged := done and row.outcome in JUDGED) != (row.id in self.verdicts):
+            judged = done and row.outcome in JUDGED and row.message != NOT_COMPARED
+            if judged != (row.id in self.verdicts):
                 self.judged[key] = self.judged.get(key, 0) + (1 if judged else -1)
                 self.verdicts ^= {row.id}
         return found

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from tui_eval.guard import figures, private
-from tui_eval.model import JUDGED, Attempt, Case, decoded
+from tui_eval.model import JUDGED, NOT_COMPARED, Attempt, Case, decoded
 from tui_eval.store.digests import is_damage
 from tui_eval.store.encoding import unpack
 from tui_eval.store.listed_names import UNNAMED, ListedNames
@@ -270,14 +270,14 @@ class RunReader:
 
     def attempt_counts(self) -> dict[int, AttemptCount]:
         """How many attempts each case has, by its id; of one without any there is none."""
-        judged = f"state = 'done' AND outcome IN ({_marks(JUDGED)})"
+        judged = f"state = 'done' AND outcome IN ({_marks(JUDGED)}) AND message IS NOT ?"
         statement = (
             f"SELECT case_ref, count(*), sum(state = 'done'), total({judged}) FROM attempts GROUP BY case_ref"
         )
         same: dict[AttemptCount, AttemptCount] = {}  # most have as many as the one before
         return {
             ref: same.setdefault(count := AttemptCount(planned, ended, int(judged)), count)
-            for ref, planned, ended, judged in self._all(statement, JUDGED)
+            for ref, planned, ended, judged in self._all(statement, (*JUDGED, NOT_COMPARED))
         }
 
     def by_case(

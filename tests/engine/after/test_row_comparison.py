@@ -12,13 +12,13 @@ import pytest
 
 from tests.servers.gated import GatedServer
 from tests.support.waiting import until
-from tui_eval.assertions.judging import OPEN
 from tui_eval.engine.active_run import ActiveRun
 from tui_eval.engine.after.rescoring import rescore
 from tui_eval.engine.after.resuming import resume
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import NothingToRun
+from tui_eval.model import NOT_COMPARED
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store
 from tui_eval.store.schema import COMPARED_LATER, RunState
@@ -80,7 +80,7 @@ async def test_the_run_ends_at_once_while_columns_are_compared(
     assert await running == {"interrupt": "interrupted", "cancel": "cancelled"}[how]
     assert active.writer is not None
     rows = RunReader(active.writer.folder).attempts()
-    assert [(row.outcome, row.message) for row in rows] == [("error", OPEN)] * 2  # never a pass
+    assert [(row.outcome, row.message) for row in rows] == [("error", NOT_COMPARED)] * 2  # never a pass
 
 
 async def test_what_was_interrupted_is_judged_from_the_record_and_resume_says_so(
@@ -96,7 +96,7 @@ async def test_what_was_interrupted_is_judged_from_the_record_and_resume_says_so
     again = await asyncio.to_thread(rescore, active.writer.folder, overrides=RunRequest())
     assert await again.execute() == "finished" and again.writer is not None
     rows = RunReader(again.writer.folder).attempts()
-    assert len(rows) == 2 and all(row.message != OPEN for row in rows)
+    assert len(rows) == 2 and all(row.message != NOT_COMPARED for row in rows)
 
 
 async def test_a_column_that_waits_to_be_compared_counts_as_waiting_and_not_as_an_error(
@@ -134,7 +134,7 @@ async def test_what_waited_to_be_compared_when_the_engine_died_is_an_error_and_i
     await running
     with closing(RunReader(killed)) as reader:
         assert [(row.state, row.outcome, row.message) for row in reader.attempts()] == [
-            ("done", "error", OPEN)
+            ("done", "error", NOT_COMPARED)
         ] * 2
         attempt = reader.attempt(1)
         assert attempt is not None and attempt.outcome == "error" and attempt.replies

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tui_eval.assertions.judging import OPEN
 from tui_eval.config.project import CONFIG_NAME, Config, find_root, load, read_withheld
 from tui_eval.engine.active_run import ActiveRun, cost_limit
 from tui_eval.engine.after.row_comparison import recall
@@ -37,7 +36,7 @@ from tui_eval.guard.secrets import MASK, in_addresses
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import Trust
 from tui_eval.guard.trust_store import trust_for
-from tui_eval.model import Attempt, Case, Suite
+from tui_eval.model import NOT_COMPARED, Attempt, Case, Suite
 from tui_eval.store.clock_jumps import seen_ahead
 from tui_eval.store.missing_cases import is_only_named, unread_with
 from tui_eval.store.printed_commands import by_typing, rescore_command, resume_command, run_command
@@ -165,7 +164,7 @@ def _record_of(folder: Path) -> _Record:
             f"with tui-eval run"
         )
     if not left:
-        if any(row.message == OPEN for row in attempts):
+        if any(row.message == NOT_COMPARED for row in attempts):
             words = "has its answer; what compares columns is still to be judged"
             raise NothingToRun(f"run {info.id}: every attempt {words}: tui-eval rescore {info.id}")
         raise NothingToRun(f"run {info.id} is complete: every attempt has a result")

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from tui_eval.assertions.judging import OPEN
 from tui_eval.case_names import full_name
 from tui_eval.engine import case_filters
 from tui_eval.engine.attempt.attempt_judging import judge_services
@@ -25,7 +24,7 @@ from tui_eval.engine.schedule import Ticket
 from tui_eval.engine.selection import failed_cells
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
-from tui_eval.model import Attempt, BeforeComparison, Case, Entry, JudgeUse, Suite
+from tui_eval.model import NOT_COMPARED, Attempt, BeforeComparison, Case, Entry, JudgeUse, Suite
 from tui_eval.store.case_state import Column, by_column
 from tui_eval.store.column_names import column_agent
 from tui_eval.store.index import Index
@@ -97,12 +96,12 @@ def open_attempt(attempt: Attempt) -> Attempt:
     """An attempt as it is kept until its columns are compared: never a pass before."""
     if attempt.outcome != "passed":
         return attempt
-    return msgspec.structs.replace(attempt, outcome="error", message=OPEN)
+    return msgspec.structs.replace(attempt, outcome="error", message=NOT_COMPARED)
 
 
 def _reopened(attempt: Attempt) -> Attempt:
     """An attempt that was kept open, as it was judged."""
-    if attempt.message != OPEN:
+    if attempt.message != NOT_COMPARED:
         return attempt
     return msgspec.structs.replace(attempt, outcome="passed", message="passed")
 
@@ -139,7 +138,11 @@ class StoredColumn(NamedTuple):
         attempt = self.attempt
         if not _answered(attempt):
             return False
-        return attempt.before_comparison is not None or attempt.message == OPEN or attempt.outcome == "passed"
+        return (
+            attempt.before_comparison is not None
+            or attempt.message == NOT_COMPARED
+            or attempt.outcome == "passed"
+        )
 
 
 def linked_columns(
@@ -291,7 +294,10 @@ async def compared(
     return [
         f"{full_name(case.name, case.variant)}: {outcome} → {attempt.outcome}"
         for (ticket, attempt), (outcome, message) in zip(columns, were, strict=True)
-        if ticket.order < 0 and message != OPEN and outcome != attempt.outcome and (case := ticket.job.case)
+        if ticket.order < 0
+        and message != NOT_COMPARED
+        and outcome != attempt.outcome
+        and (case := ticket.job.case)
     ]
 
 

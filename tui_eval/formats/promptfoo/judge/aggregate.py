@@ -12,7 +12,6 @@ from msgspec import UNSET
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement
 from tui_eval.assertions.judging import (
-    OPEN,
     assertions_of,
     clip_actual,
     error_verdict,
@@ -30,7 +29,7 @@ from tui_eval.formats.promptfoo.promptfoo_words import beside, components_of
 from tui_eval.guard import figures
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.javascript import values as js
-from tui_eval.model import Assertion, Evidence, Outcome, Verdict
+from tui_eval.model import NOT_COMPARED, Assertion, Evidence, Outcome, Verdict
 
 # -- assertScoringFunction: a suite's own function decides what the named scores of a test add up to.
 
@@ -214,7 +213,9 @@ async def judge_case(evidence: JudgeInput) -> Judgement:
     sets: dict[int, Tally] = {}
     for index, assertion in enumerate(assertions):
         if assertion.type in registry.COLUMNS:
-            judgement.verdicts.append(error_verdict(assertion, OPEN, [seen.rule("later", OPEN)]))
+            judgement.verdicts.append(
+                error_verdict(assertion, NOT_COMPARED, [seen.rule("later", NOT_COMPARED)])
+            )
             judgement.open = True
             continue
         if assertion.type == ASSERT_SET:
@@ -243,7 +244,7 @@ async def judge_case(evidence: JudgeInput) -> Judgement:
     if not tally.error:
         await _own_score(judgement, evidence)
     if judgement.open and not evidence.services.compares_columns and judgement.outcome == "passed":
-        judgement.outcome, judgement.message = "error", OPEN
+        judgement.outcome, judgement.message = "error", NOT_COMPARED
     return judgement
 
 
@@ -322,7 +323,7 @@ def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
     if outcome == "failed":
         judgement.evidence = _decided(tally)
     if reference:
-        judged = [verdict for verdict in judgement.verdicts if verdict.reason != OPEN]
+        judged = [verdict for verdict in judgement.verdicts if verdict.reason != NOT_COMPARED]
         errors = [verdict.reason for verdict in judged if verdict.passed is None]
         judgement.message = errors[0] if errors else tally.text
         return judgement
@@ -332,7 +333,7 @@ def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
         shown = [
             v
             for v in counting(judgement.verdicts)
-            if v.reason != OPEN and (v.type != ASSERT_SET or v.reason.startswith("Aggregate"))
+            if v.reason != NOT_COMPARED and (v.type != ASSERT_SET or v.reason.startswith("Aggregate"))
         ]
         texts.append(message_of(shown))
     judgement.message = "; ".join(text for text in texts if text != "passed") or "passed"
