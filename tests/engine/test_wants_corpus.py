@@ -151,7 +151,7 @@ NOT_HERE = {
     "scripting/__init__.py:__iter__": "there is something to ask once the .env is read, which is agreed to first",
     "agents/promptfoo/promptfoo_env.py:_require_host": "asked where the variable may be read",
     "config/config_values.py:check_said": "asked where the variable may be read",
-    "formats/promptfoo/judge/outside.py:ruby": "asked before the agent is, by code:check_code",
+    "formats/promptfoo/judge/code.py:ruby": "asked before the agent is, by code:check_code",
 }
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui_eval.config.project import load as load_config
-from tui_eval.formats.discovery import discover
+from tui_eval.formats.discovery import discover, reader_for
 from tui_eval.formats.near_miss import PassedOver
-from tui_eval.formats.reading import load_all, reader_for
+from tui_eval.formats.reading import load_all
 from tui_eval.formats.start_to_agent.start_to_agent_format import START_TO_AGENT
 from tui_eval.guard.trust import Trust
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tui_eval.formats import added_formats, all_formats, not_loaded
+from tui_eval.formats.format import Format
 from tui_eval.formats.near_miss import PassedOver
 from tui_eval.guard.paths import confine, inside, leads_out, read_file, resolve
 from tui_eval.guard.spelling import close_to
@@ -71,14 +72,12 @@ def discover(
     suite, one below a folder that was meant as a suite, broken or empty YAML where nao expects a test; and notes of
     files that were passed over although people may count on them (see `remaining`).
     """
-    from tui_eval.formats.reading import from_root
-
     found: set[Path] = set()
     cure = "mend or uninstall the package: its suites are passed over"
     problems = [Problem("", 0, "", line, cure, "note") for line in not_loaded()]
     for path in paths:
         absolute = Path(os.path.abspath(path))
-        shown = from_root(absolute, root)
+        shown = suite_path(absolute, root)
         try:
             if absolute.is_dir():
                 problems += _search(absolute, root, found, trust or Trust(), looked)
@@ -148,8 +147,6 @@ def _search(
 
 def _look_at(file: Path, folder: Path, root: Path, found: set[Path], trust: Trust) -> list[Problem]:
     """Add one file below a folder to `found` if it is a suite; else what is wrong with it."""
-    from tui_eval.formats.reading import from_root
-
     try:
         if leads_out(root, file) and leads_out(folder, file):
             confine(root, file, trust)
@@ -157,16 +154,16 @@ def _look_at(file: Path, folder: Path, root: Path, found: set[Path], trust: Trus
         if _is_suite(file, data, root):
             found.add(file)
             return []
-        shown, text = from_root(file, root), data.decode("utf-8-sig", "replace")
+        shown, text = suite_path(file, root), data.decode("utf-8-sig", "replace")
         return _refused(file, shown) or _meant(shown, text, root) or _not_taken(file, shown)
     except NeedsTrust as error:
         # Whether it is a suite is not known: nothing of it has been read.
         what = f"a link that leaves the project is not followed: {error}"
-        return [Problem(from_root(file, root), 0, "", what, "or name the file outright")]
+        return [Problem(suite_path(file, root), 0, "", what, "or name the file outright")]
     except FileNotFoundError:  # gone since the folder was listed
         return []
     except OSError as error:
-        return [Problem(from_root(file, root), 0, "", f"cannot be read: {error.strerror}")]
+        return [Problem(suite_path(file, root), 0, "", f"cannot be read: {error.strerror}")]
 
 
 def _refused(file: Path, shown: str) -> list[Problem]:
@@ -225,7 +222,7 @@ def _walk(folder: Path, root: Path, problems: list[Problem], looked: Looked | No
         except FileNotFoundError:  # gone since its folder was listed
             continue
         except OSError as error:
-            shown = _shown(current, root)
+            shown = suite_path(current, root)
             cure = "make it readable, or name the folders that are meant"
             problems.append(Problem(shown, 0, "", f"the folder cannot be read: {error.strerror}", cure))
             continue
@@ -251,19 +248,21 @@ def _walk(folder: Path, root: Path, problems: list[Problem], looked: Looked | No
                     # What is a suite by its name would be missed; another one may be data.
                     claimed = _claimed(name)
                     level = "error" if claimed else "note"
-                    shown = _shown(entry.path, root)
+                    shown = suite_path(entry.path, root)
                     problems.append(Problem(shown, 0, "", what, cure, level, passed_over=not claimed))
                 elif _could_be(name) and entry.is_symlink():
                     what = "cannot be read: it is a link, and leads to no file"
-                    problems.append(Problem(_shown(entry.path, root), 0, "", what, "mend or remove the link"))
+                    problems.append(
+                        Problem(suite_path(entry.path, root), 0, "", what, "mend or remove the link")
+                    )
                 elif _could_be(name) and entry.stat():  # unless it is gone since its folder was listed
                     what, cure = "cannot be read: it is no ordinary file", "rename or remove it"
-                    problems.append(Problem(_shown(entry.path, root), 0, "", what, cure))
+                    problems.append(Problem(suite_path(entry.path, root), 0, "", what, cure))
             except OSError as error:
                 # In a circle, or into a folder that is closed; or in one whose names alone can be read.
                 if (entry.is_symlink() or error.errno == errno.EACCES) and _could_be(name):
                     what = f"cannot be read: {error.strerror}"
-                    problems.append(Problem(_shown(entry.path, root), 0, "", what))
+                    problems.append(Problem(suite_path(entry.path, root), 0, "", what))
 
 
 def _not_followed(link: Path, folder: Path, root: Path) -> str:
@@ -277,13 +276,16 @@ def _of_link(link: Path, root: Path, why: str) -> Problem:
     """A note: nobody knows whether there are suites behind it."""
     what = f"not looked into: a link that {why}"
     cure = "name the folder itself if its suites are meant"
-    return Problem(_shown(link, root), 0, "", what, cure, "note", passed_over=True)
+    return Problem(suite_path(link, root), 0, "", what, cure, "note", passed_over=True)
 
 
-def _shown(path: str | Path, root: Path) -> str:
-    from tui_eval.formats.reading import from_root
-
-    return from_root(Path(path), root)
+def suite_path(path: str | Path, root: Path) -> str:
+    """A file's path from the project root, with forward slashes, also where a link leads into it."""
+    relative = os.path.relpath(path, root)
+    if relative.startswith(os.pardir):
+        followed = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
+        relative = relative if followed.startswith(os.pardir) else followed
+    return Path(relative).as_posix()
 
 
 def _could_be(name: str) -> bool:
@@ -333,8 +335,6 @@ def _as_utf8(data: bytes) -> bytes:
 
 
 def _is_suite(file: Path, data: bytes, root: Path, *, named: bool = False) -> bool:
-    from tui_eval.formats.reading import from_root, reader_for
-
     if file.name in OWN_FILES:
         return False
     if (
@@ -345,4 +345,32 @@ def _is_suite(file: Path, data: bytes, root: Path, *, named: bool = False) -> bo
     ):
         return False
     text = data.decode("utf-8-sig", "replace")
-    return reader_for(from_root(file, root), text, root, by_name=not named) is not None
+    return reader_for(suite_path(file, root), text, root, by_name=not named) is not None
+
+
+def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Format | None:
+    """The format of a file, None where it is no suite.
+
+    Args:
+        path: the file from the project root.
+        by_name: formats whose suites have names of their own count for such files only.
+    """
+    relative = Path(path)
+    formats = all_formats()
+    # Another package's format must not hide the rest.
+    if not any(one.claims(relative.name) for one in formats):
+        for one in formats:
+            with suppress(Exception):
+                if one.recognises_surely(relative, text):
+                    return one
+    for one in formats:
+        if by_name and one.by_name_only and not one.claims(relative.name):
+            continue
+        with suppress(Exception):
+            if one.recognises(relative, text):
+                return one
+    for one in formats:
+        with suppress(Exception):
+            if one.recognises_by_includes(path, text, root):
+                return one
+    return None

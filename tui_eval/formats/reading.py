@@ -18,7 +18,7 @@ from typing import Any
 
 from tui_eval.config.project import Config, masker, rule_for
 from tui_eval.formats import UNTOLD, all_formats, format_of
-from tui_eval.formats.discovery import discover, looks_for, why_none
+from tui_eval.formats.discovery import discover, looks_for, reader_for, suite_path, why_none
 from tui_eval.formats.format import Format, OurResults
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -28,12 +28,10 @@ __all__ = [
     "SuiteCache",
     "all_cases",
     "discover",
-    "from_root",
     "load",
     "load_all",
     "looks_for",
     "problems_of",
-    "reader_for",
     "remaining",
     "unreadable",
     "with_ids",
@@ -42,34 +40,6 @@ __all__ = [
 
 _TICK_NS = 20_000_000
 """Two changes of a file that are nearer to each other may have the same time."""
-
-
-def reader_for(path: str, text: str, root: Path, *, by_name: bool = False) -> Format | None:
-    """The format of a file, None where it is no suite.
-
-    Args:
-        path: the file from the project root.
-        by_name: formats whose suites have names of their own count for such files only.
-    """
-    relative = Path(path)
-    formats = all_formats()
-    # Another package's format must not hide the rest.
-    if not any(one.claims(relative.name) for one in formats):
-        for one in formats:
-            with suppress(Exception):
-                if one.recognises_surely(relative, text):
-                    return one
-    for one in formats:
-        if by_name and one.by_name_only and not one.claims(relative.name):
-            continue
-        with suppress(Exception):
-            if one.recognises(relative, text):
-                return one
-    for one in formats:
-        with suppress(Exception):
-            if one.recognises_by_includes(path, text, root):
-                return one
-    return None
 
 
 def _of_configs() -> Format:
@@ -89,7 +59,7 @@ def load(path: Path, config: Config, trust: Trust) -> Suite:
     problems say why. The suite's problems include those of its cases, which keep theirs too.
     """
     absolute = Path(os.path.abspath(config.root / path))
-    shown = from_root(absolute, config.root)
+    shown = suite_path(absolute, config.root)
     text = _read_text(absolute, shown)
     if isinstance(text, Problem):
         return Suite(path=shown, format=UNTOLD, name=absolute.stem, problems=[text], files=[str(absolute)])
@@ -151,7 +121,7 @@ class SuiteCache:
         found, problems = discover(paths, config.root, config.typed.get("configs", ()), trust)
         loaded: list[Suite] = []
         for path in found:
-            rule = rule_for(config, from_root(path, config.root))
+            rule = rule_for(config, suite_path(path, config.root))
             key = (path, trust.granted, trust.agreed, rule.compat if rule else None, repr(config.typed))
             known = self._suites.get(key)
             if known is not None and known[0] == _stamp(known[1].files or [str(path)], config):
@@ -238,15 +208,6 @@ def problems_of(suite: Suite) -> list[Problem]:
     own = told() if told else (problem for case in suite.cases for problem in case.problems)
     every = [*suite.problems, *own]
     return sorted(dict.fromkeys(every), key=lambda problem: (problem.path, problem.line))
-
-
-def from_root(path: Path, root: Path) -> str:
-    """A file's path from the project root, with forward slashes, also where a link leads into it."""
-    relative = os.path.relpath(path, root)
-    if relative.startswith(os.pardir):
-        followed = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
-        relative = relative if followed.startswith(os.pardir) else followed
-    return Path(relative).as_posix()
 
 
 def _read_text(path: Path, shown: str) -> str | Problem:

@@ -20,7 +20,7 @@ from tui_eval.case_names import is_unnamed, names_by_values
 from tui_eval.config.project import CONFIG_NAME, Config, secrets
 from tui_eval.formats import format_of
 from tui_eval.formats.accepting import with_line_ends
-from tui_eval.formats.reading import from_root
+from tui_eval.formats.discovery import suite_path
 from tui_eval.guard.masker import forms
 from tui_eval.guard.paths import read_file
 from tui_eval.guard.secrets import MASK, SHORTEST, secret_name
@@ -236,7 +236,7 @@ def save(form: str, path: Path, talk: Talk, config: Config, trust: Trust) -> tup
     talk = talk._replace(
         turns=turns,
         original=original if talk.case is not None else None,
-        file=from_root(path, config.root),
+        file=suite_path(path, config.root),
     )
     try:
         old = path.read_bytes().decode("utf-8")

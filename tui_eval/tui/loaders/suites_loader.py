@@ -109,6 +109,7 @@ class Loader:
         from tui_eval.config import project
         from tui_eval.engine.wants import wants
         from tui_eval.formats import reading
+        from tui_eval.formats.discovery import suite_path
         from tui_eval.store.index import Index
 
         settings = project.load(self._paths, self._state.config_file, root=self._state.root)
@@ -128,7 +129,7 @@ class Loader:
             if generation != self.generation:
                 return
             many = f", {number:,} of {len(found):,} files" if len(found) > 1 else ""
-            self._state.reading = f"{reading.from_root(path, settings.root)}{many}"
+            self._state.reading = f"{suite_path(path, settings.root)}{many}"
             read.append(_whole(reading.load(path, settings, trust)))
             shown.append(_shown(read[-1], settings, secret))
             if time.monotonic() > due:

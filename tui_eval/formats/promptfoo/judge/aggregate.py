@@ -22,9 +22,8 @@ from tui_eval.assertions.judging import (
 from tui_eval.causes import counting
 from tui_eval.formats.promptfoo.judge import code, expected_values, judge_assertion, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import Result
-from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost
 from tui_eval.formats.promptfoo.judge.expected_values import case_output
-from tui_eval.formats.promptfoo.judge.script_results import is_grading, numbers
+from tui_eval.formats.promptfoo.judge.script_results import ScriptFailed, ScriptLost, is_grading, numbers
 from tui_eval.formats.promptfoo.promptfoo_words import beside, components_of
 from tui_eval.guard import figures
 from tui_eval.guard.trust import NeedsTrust

@@ -1,5 +1,5 @@
-"""Assertions that are code: JavaScript in the isolate, Python in the host process with trust; and whether the code that
-one names may run and is there, without running it.
+"""Assertions that are code: JavaScript in the isolate, Python in the host process with trust, Ruby; and whether the
+code that one names may run and is there, without running it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import textwrap
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from tui_eval.formats.promptfoo import promptfoo_words
 from tui_eval.formats.promptfoo.judge import evaluated, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant, read
 from tui_eval.formats.promptfoo.judge.script_results import (
+    ScriptFailed,
+    ScriptLost,
     grading,
     is_grading,
     script_failed,
@@ -43,14 +46,6 @@ if TYPE_CHECKING:
     from tui_eval.scripting.script_host import ScriptError
 
 # -- What every script of a promptfoo suite is given, and how it fails; whatever its language.
-
-
-class ScriptFailed(Exception):
-    """A script threw; the text is one line."""
-
-
-class ScriptLost(CannotJudge):
-    """A script came to no end of its own: no memory was left, or its process ended. It has judged nothing."""
 
 
 _LOST = frozenset({"script-memory-limit", "worker-lost"})
@@ -457,12 +452,10 @@ async def call_file_with(
             return await _call_node(path, name, arguments, evidence)
         return await _call_javascript(source, name, arguments, evidence)
     if path.suffix == ".rb":
-        from tui_eval.formats.promptfoo.judge.outside import run_ruby
-
         evidence.services.trust.require(script(path, evidence.services.root))
         output, context = [*arguments, None, None][:2]
         given = {"file": str(path), "function": function, "output": output, "context": context}
-        return await run_ruby(given, path.parent)
+        return await _run_ruby(given, path.parent)
     raise CannotJudge(f"{path.name}: files of this kind are not run here (.py, .js and .rb are)", "file")
 
 
@@ -533,3 +526,74 @@ def check_code(assertion: Assertion, evidence: JudgeInput) -> None:
     elif kind in ("python", "ruby") and not value.startswith("file://"):
         language = "Python" if kind == "python" else "Ruby"
         services.trust.require(f"run inline {language} of {evidence.case.suite}: {inline(value)}")
+
+
+# -- Ruby, run by the `ruby` on the PATH.
+
+
+_RUBY_SECONDS = 60.0
+_RUBY = """
+require 'json'
+given = JSON.parse($stdin.read)
+result = if given['file']
+  load given['file']
+  send(given['function'].to_sym, given['output'], given['context'])
+else
+  eval("lambda { |output, context|\\n#{given['code']}\\n}").call(given['output'], given['context'])
+end
+$stdout.write("\\n\\u0001" + JSON.generate([result]))
+"""
+
+
+async def ruby(call: AssertionCall) -> Result:
+    """A Ruby expression or body over `output` and `context`, as `python`; run by the `ruby` on the PATH.
+
+    Raises:
+        NeedsTrust: the folder is not trusted.
+        CannotJudge: there is no Ruby here.
+    """
+    value, shown = call.value, call.value
+    if not call.from_script:
+        invariant(isinstance(value, str), '"ruby" assertion type must have a string value')
+        call.services.trust.require(f"run inline Ruby of {call.evidence.case.suite}: {inline(value)}")
+        context = context_of(call.evidence, call.assertion.config)
+        given = {"code": value, "output": call.output, "context": context}
+        try:
+            value = await _run_ruby(given, call.services.base)
+        except ScriptFailed as error:
+            return script_failed(call, f"Ruby code execution failed: {error}", str(error))
+    return verdict_of_value(call, value, "Ruby", shown)
+
+
+async def _run_ruby(given: dict[str, Any], folder: Path) -> Any:
+    """What a piece of Ruby, or a function of a file, returned.
+
+    Raises:
+        CannotJudge: there is no Ruby here.
+        ScriptFailed: it raised, or took too long.
+        ScriptLost: it came to no end.
+    """
+    program = shutil.which("ruby")
+    if program is None:
+        raise CannotJudge("Ruby is needed here, and there is no `ruby` on the PATH", "no-host")
+    from tui_eval.agents.base import AgentError
+    from tui_eval.agents.programs.command import run_program
+
+    asked = js.json_text(given).encode("utf-8", "replace")
+    try:
+        async with asyncio.timeout(_RUBY_SECONDS):
+            code, out, err = await run_program([program, "-e", _RUBY], asked, folder, {})
+    except TimeoutError:
+        raise ScriptFailed(f"no answer within {_RUBY_SECONDS:g} s") from None
+    except AgentError as error:
+        raise ScriptFailed(str(error)) from None
+    _, mark, answer = out.decode("utf-8", "replace").rpartition("\x01")
+    if code or not mark:
+        lines = err.decode("utf-8", "replace").strip().splitlines()
+        why = lines[0] if lines else f"exit code {code}"
+        if b"NoMemoryError" in err:
+            raise ScriptLost(why, "script-memory-limit")
+        if code < 0:
+            raise ScriptLost(f"the ruby process ended ({why})", "worker-lost")
+        raise ScriptFailed(why)
+    return json.loads(answer)[0]

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
 from tui_eval.formats.promptfoo.judge import code
 from tui_eval.formats.promptfoo.judge.assertion_call import read
-from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost
+from tui_eval.formats.promptfoo.judge.script_results import ScriptFailed, ScriptLost
 from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard.paths import confine
 from tui_eval.javascript import values as js

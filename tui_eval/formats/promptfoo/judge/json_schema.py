@@ -15,8 +15,8 @@ from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput
 from tui_eval.formats.promptfoo.judge import code
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
-from tui_eval.formats.promptfoo.judge.code import ScriptFailed
 from tui_eval.formats.promptfoo.judge.json_objects import loader, objects_in
+from tui_eval.formats.promptfoo.judge.script_results import ScriptFailed
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.javascript import values as js
 from tui_eval.javascript.patterns import translated

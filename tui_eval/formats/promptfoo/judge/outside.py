@@ -1,31 +1,24 @@
-"""Verdicts from outside: a web hook that answers, a Ruby script that is run."""
+"""Verdicts from outside: a web hook that answers."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge import judges
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
-from tui_eval.formats.promptfoo.judge.code import ScriptFailed, ScriptLost, context_of
-from tui_eval.formats.promptfoo.judge.script_results import script_failed, verdict_of_value
 from tui_eval.guard import figures
 from tui_eval.guard.text import clip
-from tui_eval.guard.trust import inline
 from tui_eval.javascript import values as js
 
 if TYPE_CHECKING:
     import httpx
 
 _SECONDS = 5.0
-_RUBY_SECONDS = 60.0
 _LARGEST = 16_000_000
 """Bytes of a web hook's answer that are read."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -124,70 +117,3 @@ def _limit() -> float:
 
 def _failed(call: AssertionCall, reason: str) -> Result:
     return Result(False, 0.0, reason, actual=call.text, evidence=[seen.rule("webhook-failed", reason)])
-
-
-_RUNNER = """
-require 'json'
-given = JSON.parse($stdin.read)
-result = if given['file']
-  load given['file']
-  send(given['function'].to_sym, given['output'], given['context'])
-else
-  eval("lambda { |output, context|\\n#{given['code']}\\n}").call(given['output'], given['context'])
-end
-$stdout.write("\\n\\u0001" + JSON.generate([result]))
-"""
-
-
-async def ruby(call: AssertionCall) -> Result:
-    """A Ruby expression or body over `output` and `context`, as `python`; run by the `ruby` on the PATH.
-
-    Raises:
-        NeedsTrust: the folder is not trusted.
-        CannotJudge: there is no Ruby here.
-    """
-    value, shown = call.value, call.value
-    if not call.from_script:
-        invariant(isinstance(value, str), '"ruby" assertion type must have a string value')
-        call.services.trust.require(f"run inline Ruby of {call.evidence.case.suite}: {inline(value)}")
-        context = context_of(call.evidence, call.assertion.config)
-        given = {"code": value, "output": call.output, "context": context}
-        try:
-            value = await run_ruby(given, call.services.base)
-        except ScriptFailed as error:
-            return script_failed(call, f"Ruby code execution failed: {error}", str(error))
-    return verdict_of_value(call, value, "Ruby", shown)
-
-
-async def run_ruby(given: dict[str, Any], folder: Path) -> Any:
-    """What a piece of Ruby, or a function of a file, returned.
-
-    Raises:
-        CannotJudge: there is no Ruby here.
-        ScriptFailed: it raised, or took too long.
-        ScriptLost: it came to no end.
-    """
-    program = shutil.which("ruby")
-    if program is None:
-        raise CannotJudge("Ruby is needed here, and there is no `ruby` on the PATH", "no-host")
-    from tui_eval.agents.base import AgentError
-    from tui_eval.agents.programs.command import run_program
-
-    asked = js.json_text(given).encode("utf-8", "replace")
-    try:
-        async with asyncio.timeout(_RUBY_SECONDS):
-            code, out, err = await run_program([program, "-e", _RUNNER], asked, folder, {})
-    except TimeoutError:
-        raise ScriptFailed(f"no answer within {_RUBY_SECONDS:g} s") from None
-    except AgentError as error:
-        raise ScriptFailed(str(error)) from None
-    _, mark, answer = out.decode("utf-8", "replace").rpartition("\x01")
-    if code or not mark:
-        lines = err.decode("utf-8", "replace").strip().splitlines()
-        why = lines[0] if lines else f"exit code {code}"
-        if b"NoMemoryError" in err:
-            raise ScriptLost(why, "script-memory-limit")
-        if code < 0:
-            raise ScriptLost(f"the ruby process ended ({why})", "worker-lost")
-        raise ScriptFailed(why)
-    return json.loads(answer)[0]

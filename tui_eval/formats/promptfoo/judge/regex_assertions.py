@@ -11,7 +11,7 @@ from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.formats.promptfoo.judge import code
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
-from tui_eval.formats.promptfoo.judge.code import ScriptFailed
+from tui_eval.formats.promptfoo.judge.script_results import ScriptFailed
 from tui_eval.javascript import patterns as patterns
 from tui_eval.javascript.isolate import JavaScriptTimeout
 from tui_eval.model import Evidence

@@ -54,7 +54,7 @@ CHECKS: dict[str, Check | str] = {
     "contains-sql": "sql_assertions:contains_sql",
     "javascript": "code:javascript",
     "python": "code:python",
-    "ruby": "outside:ruby",
+    "ruby": "code:ruby",
     "webhook": "outside:webhook",
     "meteor": "meteor:meteor",
     "similar": "context:similar",

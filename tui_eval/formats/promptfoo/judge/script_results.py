@@ -1,4 +1,4 @@
-"""What the value that a script returns means: JavaScript's, Python's and Ruby's."""
+"""What the value that a script returns means, and how it may fail: JavaScript's, Python's and Ruby's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from tui_eval.assertions import evidence as seen
+from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.assertions.judging import clip_actual
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result
 from tui_eval.guard import figures
@@ -20,6 +21,14 @@ _KEYS = {
     "tokens_used": "tokensUsed",
 }
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|Infinity))", re.ASCII)
+
+
+class ScriptFailed(Exception):
+    """A script threw; the text is one line."""
+
+
+class ScriptLost(CannotJudge):
+    """A script came to no end of its own: no memory was left, or its process ended. It has judged nothing."""
 
 
 def simple(call: AssertionCall, value: bool | int | float, name: str, shown: Any) -> Result:

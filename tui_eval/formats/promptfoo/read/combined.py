@@ -41,8 +41,7 @@ def chosen(given: Sequence[str]) -> list[Path]:
 
 
 def _is_configuration(path: Path) -> bool:
-    from tui_eval.formats.discovery import OWN_FILES
-    from tui_eval.formats.reading import reader_for
+    from tui_eval.formats.discovery import OWN_FILES, reader_for
 
     if path.name in OWN_FILES or path.suffix == ".hocon":
         return False
