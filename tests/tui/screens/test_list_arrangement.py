@@ -251,6 +251,19 @@ async def test_the_grid_of_many_cases_is_made_and_filtered_beside_the_app(tmp_pa
         await until(lambda: "1 test " in screen_text(app) and "calms an angry" not in screen_text(app), pilot)
 
 
+async def test_the_heads_of_the_grid_are_made_for_its_width_from_the_first(tmp_path, monkeypatch):
+    """They stood as `…` over `columns 1-1 of 11` until all else had been painted."""
+    root, given = project(tmp_path), []
+    made = grid.title_lines
+    monkeypatch.setattr(grid, "title_lines", lambda *told: (given.append(told[1]), made(*told))[1])
+    async with running_app(root, engine=FakeEngine(root)) as (app, pilot):
+        await until(lambda: len(app.screen.shown_entries()) == 3 and not app.screen.arrangement.busy, pilot)
+        await pilot.press("M")
+        await until(lambda: isinstance(app.screen, GridScreen) and app.screen.table.size.width, pilot)
+        await until(lambda: given and app.screen.table.rows, pilot)
+        assert {*given} == {app.screen.table.text_width}
+
+
 @pytest.mark.real
 async def test_a_grid_that_could_not_be_made_is_made_with_the_next_news(tmp_path, monkeypatch):
     root = project(tmp_path)

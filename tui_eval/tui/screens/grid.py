@@ -53,6 +53,8 @@ FLUSH = 0.5
 """Seconds between two redraws while a run goes on."""
 METRICS = 10
 """One line of named scores for so many of the screen's: the tests keep their place."""
+BAR = 1
+"""Columns of the scroll bar at the right of the tests."""
 _EMPTY = "No case is shown: M goes back to the list, U to the suites."
 _NO_CELL = "this test has no case in this column"
 
@@ -236,7 +238,7 @@ class GridScreen(Place, inherit_bindings=False):
         """How large it is, which columns are in sight, what is shown of it."""
         tests, many = len(self.grid.tests), len(self.grid.columns)
         words = f"  {tests:,} test{'s' * (tests != 1)} × {many:,}"
-        _, _, fits = widths(self.grid, self.table.text_width, self._first)
+        _, _, fits = widths(self.grid, self._width, self._first)
         if fits < many:
             words += f"  columns {self._first + 1:,}-{self._first + fits:,} of {many:,}"
         parts = [("title", "Grid"), ("dim", words)]
@@ -252,6 +254,12 @@ class GridScreen(Place, inherit_bindings=False):
             facts.show(parts)
 
     @property
+    def _width(self) -> int:
+        """Columns of the screen for the tests and their cells: the terminal's until they are laid out, so that what
+        stands above them is right at once."""
+        return self.table.text_width if self.table.size.width else max(self.app.size.width - BAR, 1)
+
+    @property
     def _here(self) -> Column | None:
         """The column under the cursor."""
         return self.grid.columns[self.column] if self.column < len(self.grid.columns) else None
@@ -265,7 +273,7 @@ class GridScreen(Place, inherit_bindings=False):
         for box in self.query(".metrics").results(LineLabel):
             box.styles.height = len(scores)
             box.set_lines(scores)
-        width = self.table.text_width
+        width = self._width
         lines = [
             *title_lines(self.grid, width, self._first, self.column),
             total_line(self.grid, width, self._first),
@@ -388,7 +396,7 @@ class GridScreen(Place, inherit_bindings=False):
         """The next (or previous) column."""
         many = len(self.grid.columns)
         before = (self.column, self._first)
-        _, _, fit_at_all = widths(self.grid, self.table.text_width, 0)
+        _, _, fit_at_all = widths(self.grid, self._width, 0)
         self._first = min(self._first, max(many - fit_at_all, 0))
         self.column = min(max(self.column + step, 0), max(many - 1, 0))
         if self.column < self._first:

@@ -70,6 +70,9 @@ def test_heads_begin_with_what_tells_them_apart() -> None:
         "…4.1-mini",
     ]
     assert heads_apart(["atlas", "atlas-mini", "borealis-large"], 7) == ["atlas", "…mini", "boreal…"]
+    one_agent = ["customer_support", "writer", "customer_support · claude-4"]
+    assert heads_apart(one_agent, 16) == ["customer_support", "writer", "…claude-4"]
+    assert heads_apart(one_agent, 8) == ["custome…", "writer", "claude-4"]
     assert heads_apart(["echo-a", "echo-b", "a rather long label"], 8) == ["echo-a", "echo-b", "a rathe…"]
 
 

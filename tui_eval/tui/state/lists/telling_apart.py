@@ -102,6 +102,8 @@ def cut(text: str, differs: Differs, width: int) -> str:
 
 _WORD_ENDS = re.compile(r"[\s_/:|·-]|(?<!\d)\.")
 """Where a word of a name ends: not within a version, `4.1`."""
+_BETWEEN = "· "
+"""What stands between an agent and its model: no beginning of a name."""
 
 
 def heads_apart(names: Sequence[str], width: int) -> list[str]:
@@ -126,9 +128,12 @@ def _without_words(names: Sequence[str], found: Mapping[str, Differs], width: in
     # Those that begin alike keep it where all of them have the room.
     wide = {name[: differs.shared] for name, differs in found.items() if cell_len(name) > width}
     rests = {
-        name: name[max((end.end() for end in _WORD_ENDS.finditer(name, 0, differs.own + 1)), default=0) :]
+        name: name[
+            max((end.end() for end in _WORD_ENDS.finditer(name, 0, differs.own + 1)), default=0) :
+        ].lstrip(_BETWEEN)
         for name, differs in found.items()
-        if name[: differs.shared] in wide
+        # One that is the beginning of another has no word of its own: it keeps all of them.
+        if name[: differs.shared] in wide and differs.own < len(name)
     }
     sign = "…" if all(cell_len(rest) < width for rest in rests.values()) else ""
     return [
