@@ -913,11 +913,50 @@ async def test_in_a_promptfoo_test_null_is_no_output_and_an_empty_text_a_text(se
         ({"text": "", "toolCalls": [{"toolName": "sql"}], "finishReason": "length"}, "without text"),
         ({"text": "", "toolCalls": [{"toolName": "sql"}], "finishReason": "stop"}, None),
         ({"text": "", "verification": {"data": [{"n": 1}]}, "finishReason": "stop"}, None),
+        ({"text": "", "toolCalls": [{"toolName": "sql"}], "finishReason": "tool-calls"}, "without text"),
+        ({"text": "", "toolCalls": [{"toolName": "clarification"}], "finishReason": "tool-calls"}, None),
+        (
+            {"text": "", "toolCalls": [{"toolName": "clarification"}], "finishReason": "length"},
+            "without text",
+        ),
+        (
+            {
+                "text": "",
+                "toolCalls": [{"toolName": "suggest_follow_ups"}],
+                "verification": {"data": [{"n": 1}]},
+                "finishReason": "tool-calls",
+            },
+            None,
+        ),
+        (
+            {"text": "", "verification": {"data": [{"n": 1}]}, "finishReason": "length"},
+            "without text",
+        ),
     ],
 )
 async def test_nao_without_text(server: Gateway, body: dict[str, Any], said: str | None) -> None:
     it = agent("nao", url=server.url, token="known-before", retries=0)
     server.plan.append(whole(body))
+    try:
+        _, replies = await talk(it, "x")
+    except AgentError as error:
+        assert said is not None and said in str(error)
+    else:
+        assert said is None and replies[0].text == ""
+    await it.close()
+
+
+@pytest.mark.parametrize(("tool", "said"), [("clarification", None), ("execute_sql", "without text")])
+async def test_a_question_to_the_person_ends_a_turn_of_naos_stream(
+    server: Gateway, tool: str, said: str | None
+) -> None:
+    it = agent("nao", url=server.url, token="known-before", retries=0, live=True)
+    events = (
+        {"type": "start-step"},
+        {"type": "tool-input-available", "toolCallId": "c", "toolName": tool, "input": {}},
+        {"type": "finish", "finishReason": "tool-calls"},
+    )
+    server.plan.append(streamed(*events))
     try:
         _, replies = await talk(it, "x")
     except AgentError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -56,6 +56,20 @@ _INSTEAD = re.compile(
 def in_place_of_an_answer(text: str) -> bool:
     """Whether a reply is nao's own word for what went wrong: one paragraph that begins like it."""
     return _INSTEAD.match(text) is not None and "\n\n" not in text.strip()
+
+
+_END_A_TURN = frozenset(("clarification", "request_warehouse_selection"))
+"""Tools after whose call nao 0.3.29 asks its model nothing more: the person is to answer."""
+
+
+def _silence(text: str, reason: str | None, tools: Iterable[str], *, verified: bool = False) -> str | None:
+    """Why an answer without text is none. The text is the last step's alone, and nao itself ends a turn after
+    some calls (`tool-calls`): that of a question to the person is an end, and so is any where the rows are there."""
+    called = [*tools]
+    ended = verified or not _END_A_TURN.isdisjoint(called)
+    if ended and not finish_reasons.cut_off(reason):
+        return None
+    return finish_reasons.silence(text, reason, called=bool(called) or verified)
 
 
 def check(text: str, finish_reason: str | None) -> None:
@@ -118,8 +132,8 @@ def read_run(body: dict[str, Any], turn: int) -> tuple[list[Event], Reply]:
     reply.latency_ms = figures.amount(body.get("durationMs"), "duration")
     if body.get("verification"):
         _verified(reply, body["verification"])
-    acted = bool(body.get("toolCalls")) or reply.verified
-    if why := finish_reasons.silence(reply.text, reply.finish_reason, called=acted):
+    tools = [event.name for event in events if isinstance(event, ToolCall)]
+    if why := _silence(reply.text, reply.finish_reason, tools, verified=reply.verified):
         raise AgentError(f"nao {why}", code="empty-answer", said=why)
     return events, reply
 
@@ -162,7 +176,6 @@ class Stream:
         self.finish_reason: str | None = None
         self._parts: list[str] = []
         self._names: dict[str, str] = {}
-        self._acted = False
         self.ended = False
         self._steps = False
         """Whether it tells where a step begins."""
@@ -244,7 +257,7 @@ class Stream:
                 code="empty-answer",
                 said="nothing was said, and nothing finished",
             )
-        if why := finish_reasons.silence(self.text, self.finish_reason, called=self._acted):
+        if why := _silence(self.text, self.finish_reason, self._names.values()):
             raise AgentError(f"nao {why}", code="empty-answer", said=why)
 
     def reply(self) -> Reply:
@@ -255,7 +268,6 @@ class Stream:
         call_id = text_of(value.get("toolCallId"))
         name = text_of(value.get("toolName")) or self._names.get(call_id, "")
         self._names[call_id] = name
-        self._acted = True
         if kind == "tool-input-start":
             return [ToolCallStarted(call_id, name)]
         if kind == "tool-input-available":
