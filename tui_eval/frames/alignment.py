@@ -68,7 +68,7 @@ def _best(usable: list[ColumnPair]) -> tuple[float, tuple[ColumnPair, ...]]:
     for one in usable[: 10 if many else 40]:
         if _unique(one.e_key):
             share = int(one.e_key.is_in(one.a_key.implode(), nulls_equal=True).sum() or 0) / length
-            if share > best[0]:
+            if share > best[0] or (best[1] and share == best[0] and _tells_more(one, best[1][0])):
                 best = (share, (one,))
     for size in (2, 3):
         if best[0] + _CLEARLY > 1:
@@ -108,6 +108,14 @@ def _better(
                 if share >= best[0]:
                     return share, chosen
     return best
+
+
+def _tells_more(one: ColumnPair, other: ColumnPair) -> bool:
+    """Whether a column names each row of the answer, too, where one as good in the expected rows repeats: of the two
+    best of each department no row is the other one again. An id that repeats is a row's all the same."""
+    if one.expected.scale or _measures(one) or _ID.search(other.name):
+        return False
+    return not _unique(other.a_key) and _unique(one.a_key)
 
 
 def _measures(one: ColumnPair) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -291,3 +292,45 @@ def test_the_other_order_is_named_where_the_sides_have_other_types() -> None:
         assert diagnose(expected, actual, ordered).lines == [
             f"the same rows in another order: sorted by {name} ascending, not descending"
         ]
+
+
+def test_the_two_best_of_each_group_for_the_best_one_are_no_join_that_fans_out() -> None:
+    best = [{"dept": "ops", "name": "Ann", "pay": 90}, {"dept": "hr", "name": "Bo", "pay": 80}]
+    second = [{"dept": "ops", "name": "Cy", "pay": 85}, {"dept": "hr", "name": "Di", "pay": 70}]
+    assert "fan_out" not in {found.code for found in diagnose(best, best + second).findings}
+
+
+PLANS = [
+    {"country": c, "plan": p, "n": n}
+    for c, p, n in (
+        *(("DE", "free", 9), ("DE", "pro", 6), ("FR", "free", 11), ("FR", "pro", 8)),
+        *(("JP", "free", 12), ("JP", "pro", 7), (None, None, 53)),
+    )
+]
+OF_COUNTRIES = [{"country": c, "plan": None, "n": n} for c, n in (("DE", 15), ("FR", 19), ("JP", 19))]
+OF_PLANS = [{"country": None, "plan": p, "n": n} for p, n in (("free", 32), ("pro", 21))]
+
+
+def test_totals_by_other_columns_are_no_filters_of_their_size() -> None:
+    """rollup(plan, country) for rollup(country, plan)."""
+    assert diagnose(PLANS + OF_COUNTRIES, PLANS + OF_PLANS).lines == [
+        "all 3 missing rows are sums of others, in n: a ROLLUP by other columns?",
+        "all 2 extra rows are sums of others, in n: a ROLLUP by other columns?",
+    ]
+
+
+def test_finer_rows_beside_totals_are_no_filter_of_their_size() -> None:
+    """rollup(country, plan) for grouping sets ((country))."""
+    fine = [
+        {"country": c, "plan": p, "n": 1 + at % 9} for at, (c, p) in enumerate(product("ABCDEFG", "wxyz"))
+    ]
+    totals = [
+        {"country": c, "plan": None, "n": sum(one["n"] for one in fine if one["country"] == c)}
+        for c in "ABCDEFG"
+    ]
+    by_plan = [
+        {"country": None, "plan": p, "n": sum(one["n"] for one in fine if one["plan"] == p)} for p in "wxyz"
+    ]
+    for expected in (totals + by_plan, totals):
+        found = diagnose(expected, totals + by_plan + fine)
+        assert not [one for one in found.findings if one.columns == ("n",)], found.lines

@@ -300,6 +300,7 @@ def _totals(finding: Finding) -> str:
     )
     sums = f"{'the sum' if finding.total == 1 else 'sums'} of others, in {names_of(finding.columns)}"
     guess = "a ROLLUP, or a row for the total?" if extra else "a ROLLUP is missing, or the row for the total?"
+    guess = "a ROLLUP by other columns?" if finding.parameters.get("both") else guess
     return f"{rows} {sums}{_guess(finding, guess)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
@@ -237,12 +238,35 @@ def _summed_alike(
 _WAYS = 16
 
 
-def totals(difference: Difference, missing: pl.Series, extra: pl.Series) -> Finding | None:
-    """Whether all missing rows, or all extra ones, are sums of the other rows of their side: all of these, or those
-    that share what such a row names."""
-    if bool(len(missing)) == bool(len(extra)):
-        return None
-    side, rows = ("e", missing) if len(missing) else ("a", extra)
+def totals(difference: Difference, missing: pl.Series, extra: pl.Series) -> list[Finding]:
+    """Whether all missing rows, and all extra ones, are sums of the other rows of their side: all of these, or those
+    that share what such a row names. Where both sides have rows of their own, these are totals by other columns."""
+    sides = [(side, rows) for side, rows in (("e", missing), ("a", extra)) if len(rows)]
+    if len(sides) == 2 and len(_numbers(difference)) == len(difference.pairs):
+        return []  # nothing names a total there
+    found: list[Finding] = []
+    for side, rows in sides:
+        one = _totals_of(difference, side, rows)
+        if one is None:
+            return []
+        found.append(replace(one, parameters=one.parameters | {"both": True}) if len(sides) == 2 else one)
+    return found
+
+
+def has_subtotals(difference: Difference) -> bool:
+    """Whether rows leave open what others name in more than one column, as ROLLUP, CUBE and GROUPING SETS have it: what
+    a figure is above or below tells coarse rows from fine ones there, and not what is filtered."""
+    numbers = set(_numbers(difference))
+    for side in "ea":
+        table = _side(difference, side)
+        names = [name for name in difference.pairs if name in table.columns and name not in numbers]
+        opened = [int(_opened(table.get_column(name)).sum()) for name in names]
+        if sum(0 < count < len(table) for count in opened) > 1 and _unique(table.select(names)):
+            return True
+    return False
+
+
+def _totals_of(difference: Difference, side: str, rows: pl.Series) -> Finding | None:
     length = difference.lengths[0 if side == "e" else 1]
     if len(rows) >= length - 1 or length > _MANY:
         return None

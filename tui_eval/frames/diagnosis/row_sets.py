@@ -11,7 +11,7 @@ from tui_eval.frames.alignment import loosened
 from tui_eval.frames.diagnosis.changes import ValueChange, choose, number, true
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
-from tui_eval.frames.diagnosis.granularity import floats, totals
+from tui_eval.frames.diagnosis.granularity import floats, has_subtotals, totals
 from tui_eval.frames.diagnosis.text_changes import text_changes
 from tui_eval.frames.diagnosis.time_changes import moments, time_changes
 from tui_eval.frames.difference import Difference
@@ -60,8 +60,8 @@ def row_findings(difference: Difference) -> Iterator[tuple[Finding, float]]:
     extra = a_rows.filter(e_rows.is_null()).cast(pl.UInt32)
     if len(missing) == difference.lengths[0] and len(extra) == difference.lengths[1]:
         yield from _other_end(difference)
-    if (summed := totals(difference, missing, extra)) is not None:
-        yield summed, 1.2
+    if summed := totals(difference, missing, extra):
+        yield from ((found, 1.2) for found in summed)
         return
     repeats = difference.repeats if difference.key_unique_in_expected else pl.Series([], dtype=pl.UInt32)
     if len(repeats):
@@ -374,15 +374,28 @@ def _filters(
         if groups is not None:
             yield groups, 1.0
             narrow = None
+        narrow = _no_size(difference, narrow)
     if len(extra) and len(extra) == every_extra and len(extra) < difference.lengths[1]:
         columns = {name: one.actual for name, one in pairs.items()} | difference.surplus
-        wide = _separated(columns, difference, 1, extra)
+        wide = _no_size(difference, _separated(columns, difference, 1, extra))
         if narrow is not None and wide is not None and narrow.where == wide.where:
             return  # the rows are there on both sides, where they are other ones
         if wide is not None and not _beyond_the_first(difference, wide, "expected"):
             yield _filter("too_wide", wide), 0.95 if wide.exact else 0.8
     if narrow is not None and not (len(extra) and _beyond_the_first(difference, narrow, "actual")):
         yield _filter("too_narrow", narrow), 0.95 if narrow.exact else 0.8
+
+
+def _no_size(difference: Difference, found: Condition | None) -> Condition | None:
+    """A condition, unless it is of figures alone where totals stand among the rows."""
+    if found is None or not any(_is_figure(difference, name) for name in found.columns):
+        return found
+    return None if has_subtotals(difference) else found
+
+
+def _is_figure(difference: Difference, name: str) -> bool:
+    one = difference.pairs.get(name)
+    return one is not None and name not in difference.key and one.expected.kind in ("exact", "float")
 
 
 def _beyond_the_first(difference: Difference, found: Condition, first: str) -> bool:
