@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from itertools import product
+from itertools import accumulate, product
 from typing import Any
 
 import polars as pl
@@ -334,3 +334,47 @@ def test_finer_rows_beside_totals_are_no_filter_of_their_size() -> None:
     for expected in (totals + by_plan, totals):
         found = diagnose(expected, totals + by_plan + fine)
         assert not [one for one in found.findings if one.columns == ("n",)], found.lines
+
+
+def test_one_above_every_share_is_no_rounding() -> None:
+    """avg(case when late then 1.0 end): what is not late counts for nothing."""
+    expected = [{"carrier": c, "late": late} for c, late in (("gls", 0.3034), ("dhl", 0.35), ("ups", 0.352))]
+    found = diagnose(expected, [{**row, "late": 1.0} for row in expected])
+    assert found.lines[0].startswith("late one value for all rows (1)"), found.lines
+
+
+def test_a_sum_called_s_is_no_time() -> None:
+    expected = [
+        {"k": k, "s": n} for k, n in zip("abcdef", (31346.29, 812.5, 99.9, 4071.3, 55.25, 710.8), strict=True)
+    ]
+    words = " in 6 of 6 rows that differ"
+    assert diagnose(expected, [{**row, "s": row["s"] / 1000} for row in expected]).lines == [
+        f"s ÷1,000{words}"
+    ]
+    took = [{"k": row["k"], "took_s": row["s"]} for row in expected]
+    found = diagnose(took, [{**row, "took_s": row["took_s"] / 1000} for row in took])
+    assert found.lines == [f"took_s ÷1,000{words}: a unit of time a thousand times larger"]
+
+
+def test_the_first_ones_of_each_group_by_another_column_are_no_filter() -> None:
+    groups = [[(g, f"{g}{at}", 900 - 37 * at - 5 * n) for at in range(6)] for n, g in enumerate("ABCDEFG")]
+    expected = [{"g": g, "id": name, "rev": rev} for group in groups for g, name, rev in group[:3]]
+    actual = [{"g": g, "id": name, "rev": rev} for group in groups for g, name, rev in (group[0], *group[4:])]
+    found = diagnose(expected, actual)
+    assert not [one for one in found.findings if "rev" in one.columns], found.lines
+
+
+def test_rows_of_other_days_are_called_by_their_days_and_not_by_a_figure_that_grows_with_these() -> None:
+    days = [date(2023, 1, 1 + at) for at in range(28)]
+    values = [Decimal(100 + at * 37 % 91).scaleb(-2) for at in range(28)]
+    sums = list(accumulate(values))
+    expected = [{"day": d, "cum": one} for d, one in zip(days, sums, strict=True)]
+    later = [
+        {"day": d.isoformat(), "cum": float(one - sums[11])}
+        for d, one in zip(days[12:], sums[12:], strict=True)
+    ]
+    lines = diagnose(pl.DataFrame(expected), later).lines
+    assert lines == [
+        f"cum {float(sums[11])} too low in 16 of 16 rows that differ",
+        "all 12 missing rows are where day <= '2023-01-12': the filter is too narrow",
+    ]

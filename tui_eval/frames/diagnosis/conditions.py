@@ -77,8 +77,9 @@ def separate(
         names, tried = _on_a_sample(columns, rows, wanted, names)
     series = {name: _values(columns[name], rows) for name in names}
     tests = [
-        replace(test, rank=test.rank + (20 if name in last else 0))
+        replace(test, rank=test.rank + later)
         for name, values in series.items()
+        for later in (_later(columns[name]) if name in last else 0,)
         for test in best_tests(name, values, _scale(columns[name]), wanted)
     ]
     found = _best(tests, total, every)
@@ -86,6 +87,12 @@ def separate(
         return _condition([found], total)
     scales = {name: _scale(columns[name]) for name in names}
     return _two(series, scales, tests, wanted, total, every, max(tried, len(tests)))
+
+
+def _later(key: ReadColumn) -> int:
+    """By how much a column of the key comes after others: a day or a month before the figures that go by it, a running
+    total among them."""
+    return -1 if key.kind == "time" else 20
 
 
 SAMPLE = 1_500

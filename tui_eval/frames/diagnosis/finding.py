@@ -89,6 +89,15 @@ def figure(number: float) -> str:
     return shortest_text(short if abs(short) != 1 else float(f"{number:.9g}"))
 
 
+def _amount(number: float) -> str:
+    """An offset with the digits of the data, unless these are a float's."""
+    whole = shortest_text(number)
+    return whole if "." in whole and len(whole) <= _DIGITS else figure(number)
+
+
+_DIGITS = 12
+
+
 def times(factor: float) -> str:
     """A factor as people write it: `×100`, `÷1,000`."""
     if 0 < abs(factor) < 1:
@@ -397,7 +406,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "averages": _about(_averages),
     "offset": _about(
         lambda f: (
-            f"{figure(abs(f.parameters['offset']))} too {'high' if f.parameters['offset'] > 0 else 'low'}"
+            f"{_amount(abs(f.parameters['offset']))} too {'high' if f.parameters['offset'] > 0 else 'low'}"
         )
     ),
     "complement": lambda f: (

@@ -249,7 +249,7 @@ def totals(difference: Difference, missing: pl.Series, extra: pl.Series) -> list
         one = _totals_of(difference, side, rows)
         if one is None:
             return []
-        found.append(replace(one, parameters=one.parameters | {"both": True}) if len(sides) == 2 else one)
+        found.append(replace(one, parameters={**one.parameters, "both": True}) if len(sides) == 2 else one)
     return found
 
 

@@ -56,7 +56,7 @@ def _unit_words(name: str, size: int, larger: bool) -> str:
 
 _OF_TIME = re.compile(
     r"(?:^|_|\b)(?:durations?|elapsed|latency|time|times|age|delay|wait\w*|uptime|ms|msec|secs?|seconds?|mins?|minutes?|"
-    r"hours?|hrs?|days?|weeks?|months?|years?|s|h|us|ns)(?:$|_|\b)",
+    r"hours?|hrs?|days?|weeks?|months?|years?|(?<=_)s|(?<=_)h|us|ns)(?:$|_|\b)",
     re.IGNORECASE,
 )
 _NOT_OF_TIME = re.compile(
@@ -354,6 +354,8 @@ def _rounding(
         rows = int(mask.sum())
         if code == "rounded" and _halved(frame, mask, digits):
             continue
+        if code == "rounded_up" and _all_the_same(frame, mask):
+            continue
         if digits < 0 and 2 * int((mask & (frame["a"] != 0).fill_null(False)).sum()) < rows:
             continue  # zeros: any step is wide enough for these
         # one number in several rows is near a round one as easily as in one
@@ -361,6 +363,13 @@ def _rounding(
         if rows >= _ENOUGH * len(both) and proof * finer >= (1 if digits >= 0 else 4):
             yield ValueChange(code, mask, {"digits": digits})
             return
+
+
+def _all_the_same(frame: dict[str, pl.Series], mask: pl.Series) -> bool:
+    """Whether different numbers came to one: 1 lies above every share, as where a condition counts only what it is
+    true of."""
+    e, a = (frame[side].filter(mask).n_unique() for side in "ea")
+    return a == 1 < e
 
 
 def _halved(frame: dict[str, pl.Series], mask: pl.Series, digits: int) -> bool:

@@ -387,10 +387,12 @@ def _filters(
 
 
 def _no_size(difference: Difference, found: Condition | None) -> Condition | None:
-    """A condition, unless it is of figures alone where totals stand among the rows."""
+    """A condition, unless it says how large figures are where that tells no filter: totals stand among the rows, or as
+    many rows are missing as are too many, as of the first ones of each group by another column."""
     if found is None or not any(_is_figure(difference, name) for name in found.columns):
         return found
-    return None if has_subtotals(difference) else found
+    exchanged = difference.lengths[0] == difference.lengths[1]
+    return None if exchanged or has_subtotals(difference) else found
 
 
 def _is_figure(difference: Difference, name: str) -> bool:
