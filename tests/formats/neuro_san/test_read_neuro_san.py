@@ -204,6 +204,24 @@ def test_what_cannot_run_is_no_case(text, words):
     assert suite.problems[0].level == "error"
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        "response = { text { keywords: hello } }, metadata = ${response.text}",
+        'text = "hello", "interaction" { response = ${text} }, metadata = { x: ${interaction."response"} }',
+        "meta_data = { user_id: me }, metadata = ${meta_data} { x: y }",
+        'interaction { text = hello }, "metadata" { x: ${?interaction.text} }',
+    ],
+)
+def test_what_stands_at_the_root_to_be_filled_in_elsewhere_is_read_whatever_it_is_called(given):
+    assert not case_of(rest=given).cases[0].problems
+
+
+def test_what_is_filled_in_nowhere_is_told_still():
+    (case,) = case_of(rest="text = hello\nother { a = 1 }, use_direct = ${?others.a}").cases
+    assert [(one.key, one.level) for one in case.problems] == [("text", "error"), ("other", "note")]
+
+
 def test_notes():
     suite = case_of(
         "{ response { structure { n { less = 5, not_greater = [1, 2] }, k { value = null }, e {} } } }"

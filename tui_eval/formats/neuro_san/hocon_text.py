@@ -41,6 +41,8 @@ class HoconLines:
 
     path: str
     places: dict[Path_, Place] = field(default_factory=dict)
+    filled_in: set[str] = field(default_factory=set)
+    """The keys at the root that `${…}` means, or whose parts it means."""
 
     def at(self, *path: Hashable) -> int:
         """The line (from 1) of the key or item at `path`, else of its nearest parent; 0: unknown."""
@@ -83,6 +85,7 @@ _SIMPLE = re.compile(rf"[{_LETTERS}]+(?: [{_LETTERS}]+)*\Z")
 _NUMBER = re.compile(r"[+-]?[\d.]+(?:[eE][+-]?\d+)?\Z")
 _CONSTANTS = frozenset({"true", "false", "null"})
 _WORDS = frozenset({"word", "string", "triple"})
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[^\n])")
 _ESCAPES = {
     "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "/": "/", '"': '"', "\\": "\\",
@@ -251,7 +254,8 @@ class _Scanner:
         return f"{self.prefix}{number}z"
 
     def _substitution(self, token: str) -> str:
-        return re.sub(r'"((?:[^"\\]|\\.)*)"', lambda m: self._name(_decode(m.group(1))), token)
+        self.lines.filled_in.update(_segments(_path(token[2:-1].removeprefix("?")))[:1])
+        return _QUOTED.sub(lambda m: self._name(_decode(m.group(1))), token)
 
     def _touch(self, frame: _Frame, shown: str, line: int) -> None:
         """A token of a value begins here."""
@@ -423,6 +427,16 @@ def prepare(text: str, path: str, root: Path, trust: Trust, *, follow: bool = Tr
 def _is_constant(token: str) -> bool:
     """Whether pyhocon makes a value of a word that is written otherwise."""
     return token.lower() in _CONSTANTS or (_NUMBER.match(token) is not None and not token.isdigit())
+
+
+def _path(text: str) -> list[tuple[bool, str]]:
+    """The parts of a path as they are written, and whether each stands in quotes."""
+    parts: list[tuple[bool, str]] = []
+    end = 0
+    for quoted in _QUOTED.finditer(text):
+        parts += [(False, text[end : quoted.start()]), (True, _decode(quoted.group(1)))]
+        end = quoted.end()
+    return [*parts, (False, text[end:])]
 
 
 def _segments(key: list[tuple[bool, str]]) -> list[str]:

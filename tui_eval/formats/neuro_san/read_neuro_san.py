@@ -138,8 +138,11 @@ def read(path: str, text: str, config: Config, trust: Trust, *, named: bool = Fa
     place = reading.places.file("interactions")
     case.file = place if place != path else None
     reading.problems = case.problems
-    reading.misplaced(root, ("text", "response"), (), "an entry of interactions")
-    reading.unknown_keys(root, ROOT_KEYS, (), said=("text", "response"))
+    # What stands there to be filled in elsewhere, with ${…}, is read, whatever it is called.
+    read_elsewhere = document.lines.filled_in
+    misplaced = [key for key in ("text", "response") if key not in read_elsewhere]
+    reading.misplaced(root, misplaced, (), "an entry of interactions")
+    reading.unknown_keys(root, ROOT_KEYS, (), said=(*misplaced, *read_elsewhere))
     connections = _connections(reading, root.get("connections"))
     turns = _turns(reading, root.get("interactions"))
     agent = root.get("agent")
