@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 import uvloop
@@ -957,6 +958,26 @@ async def test_what_is_asked_in_an_address_arrives_whole() -> None:
         it = agent("http", url="http://{{host}}/{{prompt}}")
         await talk(it, Request(1, ODD, vars={"host": server.url.removeprefix("http://")}))
         assert server.requests[-1].path == f"/{ODD}"
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ("q={{prompt}}&n=1", {"q": ODD, "n": "1"}),
+        ("q={{ prompt | urlencode }}&n=1", {"q": ODD, "n": "1"}),  # who sees to it, does it alone
+        ({"q": "{{prompt}}", "n": 1, "to": "{{who}}"}, {"q": ODD, "n": "1", "to": "a b"}),
+        ("{{given}}&q={{prompt}}", {"a": "1 2", "q": ODD}),
+        ("q={{prompt}} ({{who}})", {"q": f"{ODD} (a b)"}),
+    ],
+)
+async def test_what_is_asked_in_a_form_arrives_whole(body: Any, fields: dict[str, str]) -> None:
+    """A `&` ended the question there, and fields were sent as JSON."""
+    with JsonServer() as server:
+        headers = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
+        it = agent("http", url=server.url, headers=headers, body=body)
+        await talk(it, Request(1, ODD, vars={"given": "a=1%202", "who": "a b"}))
+        assert dict(parse_qsl(server.requests[0].text, strict_parsing=True)) == fields
+        await it.close()
 
 
 @pytest.mark.parametrize(

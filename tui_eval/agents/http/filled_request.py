@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
@@ -106,11 +106,31 @@ def address_of(template: str, values: dict[str, Any]) -> str:
         elif "?" not in address:
             address += quote(piece, "/", errors="replace")
         else:
-            # Alone it may be a whole query.
-            after, with_more = pieces[place] if place < len(pieces) else ("", False)
-            whole = address[-1] in "?&" and not with_more and after[:1] in ("", "&", "#")
-            address += quote(piece, "=&%+" if whole and _QUERY.match(piece) else "", errors="replace")
+            address += _in_query(piece, address, pieces[place:])
     return address
+
+
+def form_of(body: Any, values: dict[str, Any]) -> str:
+    """A body of `application/x-www-form-urlencoded`, so that what is asked stays in its field there (a `&` would end
+    it): a text with templates filled in, or fields."""
+    if isinstance(body, dict):
+        fields = {key: text_of(item) for key, item in filled(body, values).items()}
+        return urlencode(fields, errors="replace")
+    template = text_of(body)
+    pieces = _pieces(template, values, "urlencode")
+    if "urlencode" in _PRINTED.sub("", template):  # who sees to it, does it alone
+        return "".join(piece for piece, _ in pieces)
+    form = ""
+    for place, (piece, is_value) in enumerate(pieces, 1):
+        form += _in_query(piece, form or "&", pieces[place:]) if is_value else piece
+    return form
+
+
+def _in_query(piece: str, before: str, after: list[tuple[str, bool]]) -> str:
+    """What was printed, in a query between these. Alone it may be a whole one."""
+    text, is_value = after[0] if after else ("", False)
+    whole = before[-1] in "?&" and not is_value and text[:1] in ("", "&", "#")
+    return quote(piece, "=&%+" if whole and _QUERY.match(piece) else "", errors="replace")
 
 
 def check_path(template: str, address: str) -> None:

@@ -34,6 +34,7 @@ from tui_eval.agents.http.filled_request import (
     address_of,
     check_path,
     filled,
+    form_of,
     json_in,
     json_text,
     nearly_json,
@@ -66,6 +67,7 @@ _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 """What no words have: bytes that are no text, as those of an answer that is packed."""
 _TAG = re.compile(r"<[A-Za-z!?/]")
 """How markup begins."""
+_FORM = "application/x-www-form-urlencoded"
 _SAID_ALL = re.compile(rb"(?:\A|\n)data: ?\[DONE\]\s*\Z")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:(\|\s*d(?:efault)?\b)|[|}.\[-])")
@@ -478,8 +480,11 @@ class HttpSession(RememberingSession):
         if agent.method in ("GET", "HEAD"):
             self._check_names(values)
             return url, headers, None
+        kind = next((one for name, one in headers.items() if name.lower() == "content-type"), "")
         if agent.json is not None:
             body = json_text(str(agent.body), agent.json, values)
+        elif isinstance(agent.body, str | dict) and kind.strip().lower().startswith(_FORM):
+            body = form_of(agent.body, values)
         else:
             body = standard if agent.body is None else filled(agent.body, values)
             if isinstance(agent.body, str) and isinstance(body, str):
