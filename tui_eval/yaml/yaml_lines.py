@@ -22,7 +22,7 @@ from yaml.resolver import Resolver
 from tui_eval.model import Problem
 from tui_eval.yaml.yaml_scalars import DEEPEST, core_scalar, safe_scalar
 
-# -- Characters that JSON writes as two escapes (`\ud83d\ude00`), which js-yaml reads and libyaml refuses.
+# -- Characters that JSON writes as two escapes (`\ud83d\ude00`), which js-yaml and PyYAML read and libyaml refuses.
 
 
 MOST_MENDED = 50
@@ -221,7 +221,7 @@ def _parse(text: str, path: str, core: bool, several: bool, mended: int = 0) -> 
             if node is not None:
                 documents.append(_construct(node, path, core, len(text)))
     except yaml.MarkedYAMLError as error:
-        joined = joined_pairs(text, error) if core and mended < MOST_MENDED else None
+        joined = joined_pairs(text, error) if mended < MOST_MENDED else None
         if joined is not None:
             return _parse(joined, path, core, several, mended + 1)
         documents.append(YamlDocument(None, YamlLines(None), [_syntax_problem(error, path, text)]))
