@@ -12,10 +12,10 @@ import pytest
 from tests.agents.promptfoo.test_promptfoo_providers import provider
 from tests.support.agents import of, services, talk
 from tests.support.waiting import until
-from tui_eval.agents import AgentError, Request, create, for_provider
+from tui_eval.agents import AgentError, Request, Services, create, for_provider
 from tui_eval.config.project import Config, ConfigError
 from tui_eval.events import Note
-from tui_eval.guard.trust import NeedsTrust
+from tui_eval.guard.trust import NeedsTrust, Trust
 
 needs_ruby = pytest.mark.skipif(shutil.which("ruby") is None, reason="there is no ruby")
 
@@ -107,3 +107,76 @@ def test_it_needs_trust(folder: Path) -> None:
     spec = for_provider("ruby:p.rb", Config(folder), folder)
     with pytest.raises(NeedsTrust, match=r"run p\.rb"):
         create(spec, services(folder, trusted=False))
+
+
+# -- Files that the config of a script names.
+
+
+@pytest.fixture
+def named(folder: Path) -> Path:
+    (folder / "p.py").write_text(
+        "def call_api(prompt, options, context):\n    return {'output': options['config']}\n"
+    )
+    (folder / "system.txt").write_text("be kind\n")
+    (folder / "more.json").write_text('{"a": ["file://system.txt"]}')
+    (folder / "more.yaml").write_text("b: [1]\n")
+    (folder / "c.py").write_text(
+        "def get_config():\n    open('ran', 'a').write('x')\n    return {'c': 2}\ndef own(): return 'o'\n"
+    )
+    return folder
+
+
+CONFIG = {
+    "t": "file://system.txt",
+    "in": [{"j": "file://more.json"}, "file://more.yaml"],
+    "plain": "system.txt",
+}
+READ = {"t": "be kind\n", "in": [{"j": {"a": ["file://system.txt"]}}, {"b": [1]}], "plain": "system.txt"}
+
+
+@pytest.mark.parametrize("name", ["file://p.py", pytest.param("ruby:r.rb", marks=needs_ruby)])
+async def test_files_that_the_config_of_a_python_or_ruby_provider_names_are_read(
+    named: Path, name: str
+) -> None:
+    (named / "r.rb").write_text("def call_api(prompt, options, context) = { output: options['config'] }\n")
+    agent = provider({"id": name, "config": CONFIG}, named)
+    _, replies = await talk(agent, Request(1, "hi"))
+    assert replies[0].output == {**READ, "basePath": str(named)}
+
+
+async def test_code_that_a_config_names_runs_once_for_all_attempts(named: Path) -> None:
+    config = {"made": "file://c.py", "again": ["file://c.py:own", "file://c.py"], "data": "file://more.json"}
+    agent = provider({"id": "file://p.py", "config": config}, named)
+    await talk(agent, Request(1, "hi"))
+    _, replies = await talk(agent, Request(1, "hi"))
+    assert (named / "ran").read_text() == "x"
+    made = {"made": {"c": 2}, "again": ["o", {"c": 2}], "data": {"a": ["file://system.txt"]}}
+    assert replies[0].output == {**made, "basePath": str(named)}
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+@pytest.mark.parametrize("code", ["module.exports = {d: 3}", "module.exports = async () => ({d: 3})"])
+async def test_a_config_may_be_what_javascript_exports(named: Path, code: str) -> None:
+    (named / "c.js").write_text(code)
+    agent = provider({"id": "file://p.py", "config": {"made": "file://c.js"}}, named)
+    _, replies = await talk(agent, Request(1, "hi"))
+    assert replies[0].output == {"made": {"d": 3}, "basePath": str(named)}
+    await agent.close()
+
+
+def test_a_file_of_a_config_that_is_not_there_is_said(named: Path) -> None:
+    with pytest.raises(ConfigError, match=r"p\.py: config\.t: file://no\.txt: No such file"):
+        provider({"id": "file://p.py", "config": {"t": "file://no.txt"}}, named)
+    with pytest.raises(AgentError, match=r"config: there is no file no\.py"):
+        provider({"id": "file://p.py", "config": {"t": "file://no.py"}}, named)
+
+
+def test_code_that_a_config_names_is_asked_about(named: Path) -> None:
+    spec = for_provider({"id": "file://p.py", "config": {"t": "file://c.py"}}, Config(named), named)
+    with pytest.raises(NeedsTrust, match=r"c\.py"):
+        create(
+            spec,
+            Services(
+                root=named, trust=Trust(agreed=frozenset({"run p.py:call_api (the agent file://p.py)"}))
+            ),
+        )

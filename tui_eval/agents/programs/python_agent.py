@@ -35,10 +35,10 @@ from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.http.json_reply import Paths, read_reply, usage_from
 from tui_eval.agents.loose_json import one_line, text_of
+from tui_eval.agents.programs.suite_scripts import ScriptConfig
 from tui_eval.agents.promptfoo.provider_response import (
     call_context,
     prompt_of,
-    provider_options,
     read_response,
 )
 from tui_eval.config.project import AgentSpec, ConfigError
@@ -156,7 +156,8 @@ class PythonAgent(Agent):
         self.told_case = not self.promptfoo
         self._alone: tuple[tuple[int, int], bool] | None = None
         self.fresh = options.flag("fresh")
-        self.options = provider_options(spec, services.root)
+        self.config = ScriptConfig(spec, services) if self.promptfoo else None
+        self.options: dict[str, Any] = {}
         self.host = PythonHost(services.root, services.script_memory, self._program(options))
         self.takes_whole_conversation = False if self.promptfoo else None
 
@@ -209,8 +210,10 @@ class PythonAgent(Agent):
         may take many seconds that are not the agent's.
 
         Raises:
-            AgentError: its file does not load, or has no such function.
+            AgentError: its file does not load, or has no such function; code that its config names fails.
         """
+        if self.config is not None:
+            self.options = await self.config.options()
         lease = self.host.lease(f"{context.case_id} (attempt {context.attempt})", fresh=self.fresh)
         try:
             described = await self.host.describe(self.file, self.function, lease=lease)
@@ -227,6 +230,8 @@ class PythonAgent(Agent):
 
     async def close(self) -> None:
         """Kill the function's processes."""
+        if self.config is not None:
+            await self.config.close()
         await asyncio.to_thread(self.host.close)
 
 

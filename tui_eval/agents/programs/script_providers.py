@@ -17,7 +17,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.loose_json import decode, encode, one_line
 from tui_eval.agents.programs.command import run_program
-from tui_eval.agents.programs.suite_scripts import Scripts
+from tui_eval.agents.programs.suite_scripts import ScriptConfig, Scripts
 from tui_eval.agents.promptfoo.provider_response import (
     call_context,
     prompt_of,
@@ -145,7 +145,8 @@ class RubyAgent(Agent):
         self.function = match["function"] or "call_api"
         if not os.path.isfile(self.file):
             raise ConfigError(f"provider {spec.name}: {no_file(self.file, match['path'])}")
-        self.options = provider_options(spec, services.root)
+        self.config = ScriptConfig(spec, services)
+        self.options: dict[str, Any] = {}
         own = options.mapping("config").get("rubyExecutable")
         if own:
             purpose = f"Ruby for the provider {spec.name}"
@@ -157,8 +158,17 @@ class RubyAgent(Agent):
         self.program = found
 
     async def open(self, context: SessionContext) -> Session:
-        """Begin; nothing runs between turns."""
+        """Begin; nothing runs between turns.
+
+        Raises:
+            AgentError: code that its config names fails.
+        """
+        self.options = await self.config.options()
         return RubySession(self, context)
+
+    async def close(self) -> None:
+        """Kill the processes of its config's code."""
+        await self.config.close()
 
 
 class RubySession(Session):

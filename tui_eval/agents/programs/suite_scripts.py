@@ -6,11 +6,15 @@ import asyncio
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError, Services, SessionContext
 from tui_eval.agents.loose_json import one_line, text_of
+from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles, names_code
+from tui_eval.agents.promptfoo.provider_response import provider_options
+from tui_eval.config.project import AgentSpec
 from tui_eval.guard.paths import confine, no_file
 from tui_eval.guard.trust import inline_in_node, script
 from tui_eval.javascript.values import is_undefined
@@ -146,6 +150,26 @@ class Scripts:
             raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
         return None if found is UNDEFINED else found
 
+    async def value(self, reference: str, what: str, default: str) -> Any:
+        """What a `.py` file's function gives, or what a `.js` file exports: a value, or a function that gives one.
+
+        Raises:
+            AgentError, NeedsTrust: as `run`.
+        """
+        path, function = self.place(reference, what)
+        if path.suffix == ".py":
+            return await self._call_python(path, function or default, [], what, None)
+        self.services.trust.require(script(path, self.services.root))
+        from tui_eval.javascript.node_host import ScriptError
+
+        try:
+            exported = partial(
+                self._node_host().value_sync, path, function or "", timeout=_SECONDS, cwd=self.base
+            )
+            return (await asyncio.to_thread(exported)).value
+        except ScriptError as error:
+            raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
+
     async def node(
         self,
         path: Path,
@@ -221,6 +245,69 @@ class Scripts:
         for host in (self._javascript, self._python, self._node):
             if host is not None:
                 await asyncio.to_thread(host.close)
+
+
+class ScriptConfig:
+    """The `options` that a provider which is a Python or Ruby file gets: what `file://…` in its `config` names is
+    read when this is made, or run where it is code, once, when they are first asked for. A provider in JavaScript
+    gets its config as it is written.
+
+    Raises:
+        ConfigError, AgentError: a file cannot be read, or is not there.
+        NeedsTrust: it is code, or lies outside the root, and the folder is not trusted.
+    """
+
+    def __init__(self, spec: AgentSpec, services: Services) -> None:
+        self._options = provider_options(spec, services.root)
+        self._what = f"provider {spec.name}: config"
+        self._scripts = Scripts(services, spec.base)
+        files = SettingsFiles(services, Path(spec.base or services.root), self._what)
+        given = self._options["config"]
+        self._read = {name: files.filled_in(value, name) for name, value in given.items()}
+        self._to_run = _code_in(given)
+        for reference in self._to_run:
+            path, _ = self._scripts.place(reference, self._what)
+            services.trust.require(script(path, services.root))
+        self._lock = asyncio.Lock()
+        self._made: dict[str, Any] | None = None
+
+    async def options(self) -> dict[str, Any]:
+        """`{id, label, config, env}`.
+
+        Raises:
+            AgentError: code that the config names fails.
+        """
+        if not self._to_run:
+            return {**self._options, "config": self._read}
+        async with self._lock:  # attempts that begin together: it runs once
+            if self._made is None:
+                found = {
+                    one: await self._scripts.value(one, self._what, "get_config") for one in self._to_run
+                }
+                self._made = _with_code(self._options["config"], self._read, found)
+        return {**self._options, "config": self._made}
+
+    async def close(self) -> None:
+        """Kill the processes that code ran in."""
+        await self._scripts.close()
+
+
+def _code_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value] if names_code(value) else []
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return list(dict.fromkeys(one for item in items for one in _code_in(item)))
+
+
+def _with_code(given: Any, read: Any, found: dict[str, Any]) -> Any:
+    """What was read, with what code gave in the places where the config names it; what a file holds stays as it is."""
+    if isinstance(given, str):
+        return found.get(given, read)
+    if isinstance(given, dict):
+        return {name: _with_code(item, read[name], found) for name, item in given.items()}
+    if isinstance(given, list):
+        return [_with_code(*pair, found) for pair in zip(given, read, strict=True)]
+    return read
 
 
 class Callbacks:

@@ -16,6 +16,11 @@ from tui_eval.guard.paths import confine, read_file
 _CODE = re.compile(r"\.(?:py|[cm]?[jt]s)(?::\w+)?$")
 
 
+def names_code(value: str) -> bool:
+    """Whether a setting names a Python or JavaScript file, with or without a function."""
+    return value.startswith("file://") and _CODE.search(value) is not None
+
+
 class SettingsFiles:
     """Reads what the settings at `where` name; outside the root that needs trust."""
 
@@ -65,7 +70,7 @@ class SettingsFiles:
             return {name: self.filled_in(item, key) for name, item in value.items()}
         if isinstance(value, list):
             return [self.filled_in(item, key) for item in value]
-        if not isinstance(value, str) or not value.startswith("file://") or _CODE.search(value):
+        if not isinstance(value, str) or not value.startswith("file://") or names_code(value):
             return value
         text, name = self.text(value, key), value.lower()
         try:
