@@ -106,10 +106,13 @@ class NodeHost(ScriptHost):
         timeout: float | None = None,
         cwd: Path | None = None,
         lenient: bool = False,
+        told: bool = False,
     ) -> CallResult:
-        """As `call`, for threads without an event loop; of `args`, what is undefined is `undefined` there."""
+        """As `call`, for threads without an event loop; of `args`, what is undefined is `undefined` there. `told`: the
+        value is `{value, undefined}`, with the names of its members that are `undefined`."""
         missing = [place for place, value in enumerate(args) if is_undefined(value)]
-        asked = {**request("call", file, function, args, None), "lenient": lenient, "undefined": missing}
+        more = {"lenient": lenient, "told": told, "undefined": missing}
+        asked = {**request("call", file, function, args, None), **more}
         return result_of(self._ask(_placed(asked, cwd), timeout))
 
     def import_sync(

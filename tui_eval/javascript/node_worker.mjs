@@ -102,6 +102,10 @@ async function call(request) {
   // JSON has it as what is in it, but `new Boolean(false)` is true, and no boolean.
   const box = [Boolean, Number, String].find((one) => returned instanceof one)?.name;
   if (box) throw new TypeError(`gives a ${box} object (new ${box}), which is no ${box.toLowerCase()}`);
+  if (request.told) {
+    const undefined_ = Object.entries(Object(returned)).filter(([, one]) => one === undefined);
+    return { value: returned, undefined: undefined_.map(([name]) => name) };
+  }
   if (!request.changed) return returned;
   // No more than that: beside it there may be what JSON cannot hold, a timer or a client.
   return { returned, changed: request.args.find((one) => typeof one === 'object')[request.changed] };

@@ -342,6 +342,15 @@ tests:
     assert len({c.case_id for c in suite.cases}) == 6
 
 
+@pytest.mark.parametrize(
+    "code", ["({...vars, q: vars.none})", "|\n      return {q: undefined}", "Promise.resolve({q: undefined})"]
+)
+def test_a_variable_that_transform_vars_makes_undefined_is_none(make: Make, code: str) -> None:
+    given = code if code.startswith("|") else f"'{code}'"
+    text = f"{HEAD}tests:\n- vars: {{q: [a, b], k: kept}}\n  options:\n    transformVars: {given}\n"
+    assert [case.vars for case in make(text).cases] == [{"k": "kept"}]
+
+
 @pytest.mark.real
 def test_transform_of_vars_by_files(make: Make) -> None:
     text = HEAD + "tests: [{vars: {q: a}, options: {transformVars: 'file://%s'}}]"
@@ -355,6 +364,8 @@ def test_transform_of_vars_by_files(make: Make) -> None:
     if shutil.which("node"):
         made = make(text % "t.js:any", t__js="module.exports = (vars) => ({ q: vars.q + 'j' })", trusted=True)
         assert made.cases[0].vars == {"q": "aj"}
+        undefined = make(text % "u.js", u__js="module.exports = () => ({ q: undefined })", trusted=True)
+        assert undefined.cases[0].vars == {}
 
 
 def test_lines_of_an_env_file_that_give_no_variable_are_noted(make: Make, tmp_path: Path) -> None:

@@ -33,10 +33,18 @@ TIME_LIMIT = 30.0
 """Seconds that one transform may take."""
 
 _FILE = re.compile(r"file://(.+?\.(\w+))(?::(\w+))?\Z", re.DOTALL)
+_TOLD = """const $found = (() => {{{}
+}})();
+const $told = (value) => ({{
+  value, undefined: Object.entries(Object(value)).filter(([, one]) => one === undefined).map(([name]) => name),
+}});
+return typeof $found?.then === 'function' ? $found.then($told) : $told($found);
+"""
+"""JSON has no `undefined`: the names whose values are that are told beside the value."""
 
 
 def transformed(reading: SuiteReading, code: Any, vars: dict[str, Any]) -> dict[str, Any]:  # noqa: A002
-    """The vars with what the transform returns laid over them.
+    """The vars with what the transform returns laid over them; what it says is `undefined` is none of them.
 
     Inline JavaScript runs in the isolate, or in node where it needs that; `file://x.js[:name]` through node and
     `file://x.py[:name]` in Python, both where the folder is trusted.
@@ -44,7 +52,7 @@ def transformed(reading: SuiteReading, code: Any, vars: dict[str, Any]) -> dict[
     Raises:
         Missing: it fails, needs trust, or returns no object; the text says which.
     """
-    from tui_eval.javascript.isolate import JavaScriptError
+    from tui_eval.javascript.isolate import JavaScriptError, function_body
     from tui_eval.scripting.script_host import ScriptError
 
     if not isinstance(code, str):
@@ -52,21 +60,22 @@ def transformed(reading: SuiteReading, code: Any, vars: dict[str, Any]) -> dict[
     context = {"prompt": {}, "uuid": str(uuid.uuid4())}
     try:
         if code.startswith("file://"):
-            value = _from_file(reading, code, vars, context)
+            found = _from_file(reading, code, vars, context)
         else:
             given = {"vars": vars, "context": context}
             # With any line break, even one at its end, the tool takes the code for a function's body.
             body = f"\n{code}" if "\n" in code else code
-            value = _wait(_inline(reading, body, given, code))
+            found = _wait(_inline(reading, _TOLD.format(function_body(body)), given, code))
     except JavaScriptError as error:
         raise Missing(f"transformVars: {error}") from None
     except ScriptError as error:
         raise Missing(f"transformVars: {error}", error.raised_at) from None
     except NeedsTrust as error:
         raise Missing(str(error)) from None
+    value, undefined = found.get("value"), found.get("undefined", ())
     if not isinstance(value, dict):
         raise Missing(f"transformVars must return an object of vars, not {brief(value)}")
-    return {**vars, **value}
+    return {name: one for name, one in {**vars, **value}.items() if name not in undefined}
 
 
 async def _inline(reading: SuiteReading, body: str, given: dict[str, Any], code: str) -> Any:
@@ -79,7 +88,12 @@ async def _inline(reading: SuiteReading, body: str, given: dict[str, Any], code:
     return await evaluate(body, given, *hosts, require, reading.base, timeout=TIME_LIMIT)
 
 
-def _from_file(reading: SuiteReading, code: str, vars: dict[str, Any], context: dict[str, Any]) -> Any:  # noqa: A002
+def _from_file(
+    reading: SuiteReading,
+    code: str,
+    vars: dict[str, Any],  # noqa: A002
+    context: dict[str, Any],
+) -> dict[str, Any]:
     found = _FILE.match(code)
     kind = found[2].lower() if found else ""
     if found is None or kind not in JAVASCRIPT | {"py"}:
@@ -91,10 +105,13 @@ def _from_file(reading: SuiteReading, code: str, vars: dict[str, Any], context: 
         name = found[3] or DEFAULT_FUNCTION
         from tui_eval.scripting.script_host import held
 
-        return held(reading.python().call_sync(path, name, [vars, context], timeout=TIME_LIMIT).value)
+        value = held(reading.python().call_sync(path, name, [vars, context], timeout=TIME_LIMIT).value)
+        return {"value": value}
     arguments = [vars, context]
     host, name = reading.node(), found[3] or ""
-    return host.call_sync(path, name, arguments, timeout=TIME_LIMIT, cwd=reading.base, lenient=True).value
+    return host.call_sync(
+        path, name, arguments, timeout=TIME_LIMIT, cwd=reading.base, lenient=True, told=True
+    ).value
 
 
 def _wait(work: Coroutine[Any, Any, Any]) -> Any:
