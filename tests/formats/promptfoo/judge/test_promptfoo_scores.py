@@ -22,7 +22,7 @@ from tui_eval.formats.promptfoo.judge.similarity import treebank_words
 from tui_eval.formats.promptfoo.promptfoo_words import components_of
 from tui_eval.guard.trust import Trust
 from tui_eval.javascript.isolate import JavaScriptHost
-from tui_eval.model import Entry, Reply
+from tui_eval.model import Entry, Reply, Usage
 
 YES = {"type": "contains", "value": "a"}
 NO = {"type": "contains", "value": "z"}
@@ -378,6 +378,30 @@ async def test_a_scoring_function_sees_assertions_as_the_file_has_them(services:
         beside={"assertScoringFunction": "file://own.js"},
     )
     assert judgement.message == "set, contains 3"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_scoring_function_is_told_the_tokens_of_the_judges(services: JudgeServices) -> None:
+    (services.root / "used.js").write_text(
+        "module.exports = (named, {tokensUsed}) => ({pass: true, score: 1, reason: JSON.stringify(tokensUsed)});"
+    )
+
+    async def ask(system: str | None, prompt: str, schema: Any) -> JudgeAnswer:
+        return JudgeAnswer('{"pass": true, "score": 1, "reason": ""}', "grader", Usage(412, 38))
+
+    own = {"assertScoringFunction": "file://used.js"}
+    graded = await judged([YES, RUBRIC, RUBRIC], services=replace(services, ask_judge=ask), beside=own)
+    assert graded.message == '{"total":900,"prompt":824,"completion":76}'
+    plain = await judged([YES], services=services, beside=own)
+    assert plain.message == '{"total":0,"prompt":0,"completion":0}'
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_transform_sees_the_config_of_its_prompt(services: JudgeServices) -> None:
+    options = {"transform": "JSON.stringify(context.prompt.config ?? null)"}
+    own = await judged([YES], services=services, options=options, beside={"promptConfig": {"a": 1}})
+    assert own.response_text == '{"a":1}'
+    assert (await judged([YES], services=services, options=options)).response_text == "null"
 
 
 @pytest.mark.asyncio(loop_scope="module")

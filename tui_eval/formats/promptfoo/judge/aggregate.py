@@ -51,7 +51,7 @@ async def own_score(
 ) -> OwnScore | None:
     """What the test's `assertScoringFunction` gives; None where the test has none.
 
-    It is called with the named scores and `{threshold, componentResults, tokensUsed}`. What is no
+    It is called with the named scores and `{threshold, componentResults, tokensUsed}`, the judges' tokens. What is no
     grading result fails with score 0, as in promptfoo.
 
     Raises:
@@ -62,7 +62,7 @@ async def own_score(
     if not isinstance(reference, str) or not reference:
         return None
     parts = components_of(evidence.case.asserted, verdicts)
-    usage = evidence.usage
+    usage = figures.usage_sum([verdict.judge.get("usage") for verdict in verdicts if verdict.judge])
     prompt, completion = (usage.input_tokens or 0, usage.output_tokens or 0) if usage else (0, 0)
     context: dict[str, Any] = {
         "componentResults": [

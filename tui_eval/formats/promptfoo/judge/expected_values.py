@@ -244,12 +244,14 @@ async def _through(transforms: Iterable[tuple[str, bool]], reply: Reply, evidenc
     return output
 
 
-def _template(evidence: JudgeInput) -> dict[str, str]:
-    """The prompt as a test's transform sees it: what it is rendered from."""
+def _template(evidence: JudgeInput) -> dict[str, Any]:
+    """The prompt as a test's transform sees it: what it is rendered from, with its own config."""
     case = evidence.case
     raw = (case.turns[0].text if case.turns else "") or ""
     before, after = (case.options.get(key) or "" for key in ("prefix", "suffix"))
-    return {"raw": f"{before}{raw}{after}", "label": case.prompt or raw, "template": raw}
+    told = {"raw": f"{before}{raw}{after}", "label": case.prompt or raw, "template": raw}
+    config = beside(case, "promptConfig")
+    return {**told, "config": config} if isinstance(config, dict) else told
 
 
 def transforms_of(case: Case) -> list[tuple[str, bool]]:
