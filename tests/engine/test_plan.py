@@ -77,3 +77,32 @@ async def test_jobs_beyond_the_first_ones_hold_bytes(tmp_path: Path, monkeypatch
     assert (opened.suite, opened.format) == ("promptfooconfig.yaml", "promptfoo")
     await active.execute()
     assert not active.jobs and not active.tickets, "what has ended is not held"
+
+
+async def test_what_a_promptfoo_suite_says_itself_wins_over_what_tui_eval_yaml_says(tmp_path: Path) -> None:
+    """`repeat: 1` was asked as often as `suites:` or `run:` say, its time limit and its grader did not count."""
+    own = "evaluateOptions: {repeat: 1, timeoutMs: 9000}\ncommandLineOptions: {grader: theirs}\n"
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "promptfooconfig.yaml").write_text(
+        SUITE.replace("evaluateOptions: {repeat: 2}\n", own)
+    )
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "promptfooconfig.yaml").write_text(
+        SUITE.replace("evaluateOptions: {repeat: 2}\n", "")
+    )
+    (tmp_path / "tui_eval.yaml").write_text(
+        "agents: {ours: {type: echo}, theirs: {type: echo}}\nrun: {attempts: 4, timeout: 7}\n"
+        "suites: [{path: '*/promptfooconfig.yaml', attempts: 3, timeout: 5, judge: ours}]\n"
+    )
+
+    async def planned(folder: str, **asked: Any) -> set[tuple[int, int, float, str | None]]:
+        request = RunRequest(paths=[str(tmp_path / folder)], **asked)
+        active = await asyncio.to_thread(prepare, request)
+        return {(job.attempts, job.required, job.timeout, job.judge) for job in active.jobs}
+
+    assert await planned("own") == {(1, 1, 9.0, "theirs")}
+    assert await planned("open") == {(3, 3, 5.0, "ours")}
+    assert await planned("own", attempts=2, timeout=1, judge="ours") == {(2, 2, 1.0, "ours")}
+    (tmp_path / "tui_eval.yaml").write_text("run: {attempts: 4, timeout: 7}\n")
+    assert {found[:3] for found in await planned("own")} == {(1, 1, 9.0)}
+    assert {found[:3] for found in await planned("open")} == {(4, 4, 7.0)}

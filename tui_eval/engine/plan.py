@@ -189,10 +189,13 @@ def plan(
         own_settings = (settings or {}).get(case.suite, {})
 
         def jobs_of(
-            specs: list[tuple[AgentSpec | None, str]], models: Sequence[str | None] = (), case: Case = case
+            specs: list[tuple[AgentSpec | None, str]],
+            models: Sequence[str | None] = (),
+            case: Case = case,
+            own_settings: dict[str, Any] = own_settings,
         ) -> list[Job]:
             return [
-                _job(case, spec, model, problem, config, request)
+                _job(case, spec, model, problem, config, request, own_settings)
                 for spec, problem in specs
                 for model in _column_models(models or _models(case, spec, config, trust or Trust()), spec)
             ]
@@ -208,9 +211,6 @@ def plan(
                 found = [
                     job for job in found if not past or runs_again(past, Column(job.agent, job.model or ""))
                 ]
-        for job in found:
-            job.settings = own_settings
-            job.judge = job.judge or _grader(job.settings, config)
         if len(jobs) >= HELD_AS_THEY_ARE:
             packed = held(case)
             for job in found:
@@ -300,16 +300,23 @@ def refused(case: Case) -> str:
 
 
 def _job(
-    case: Case, spec: AgentSpec | None, model: str | None, problem: str, config: Config, request: RunRequest
+    case: Case,
+    spec: AgentSpec | None,
+    model: str | None,
+    problem: str,
+    config: Config,
+    request: RunRequest,
+    settings: dict[str, Any],
 ) -> Job:
     rule = rule_for(config, case.suite)
-    attempts, required = attempts_of(case, rule.attempts if rule else None, config, request)
-    limit = request.timeout or (spec.timeout if spec else None) or (rule.timeout if rule else None)
+    attempts, required = attempts_of(case, settings, rule.attempts if rule else None, config, request)
+    limit = request.timeout or (spec.timeout if spec else None)
     compat: Compat = request.compat or (rule.compat if rule and rule.compat else "documented")
     form = format_of(case.format)
     deadline_all = form.time_for_all(case, compat == "reference") if form.timeout_covers_all else None
     if not form.timeout_covers_all:
         limit = limit or case.timeout
+    limit = limit or (rule.timeout if rule else None)
     database = case.database or (rule.database if rule else None) or _only(config.databases)
     if spec is not None:
         spec = form.prepared(spec, case, database, config)
@@ -325,7 +332,8 @@ def _job(
         timeout=limit or config.run.timeout,
         comparison=_comparison(case, rule, config, compat),
         database=database,
-        judge=request.judge or (rule.judge if rule else None),
+        judge=request.judge or _grader(settings, config) or (rule.judge if rule else None),
+        settings=settings,
         problem=problem or (rule.wrong if rule else "") or refused(case),
         first_attempt=request.first_attempt,
         deadline_all=deadline_all,
@@ -370,7 +378,8 @@ class AskedBySuite:
 
     def add(self, case: Case) -> None:
         """Count a case in; of the many that are asked alike only the first is looked at."""
-        says = format_of(case.format).says_attempts(case, {})
+        own = self._settings.get(case.suite, {})
+        says = format_of(case.format).says_attempts(case, own)
         key = case.suite, case.agent, case.model, case.attempts, case.required, says
         if key in self._seen:
             return
@@ -383,11 +392,11 @@ class AskedBySuite:
                 *((rule.comparison, rule.compat, rule.database, rule.judge) if rule else ()),
             )
             self._rules[case.suite] = digest(judged_by)
-        attempts, required = attempts_of(case, rule.attempts if rule else None, self._config, given)
+        attempts, required = attempts_of(case, own, rule.attempts if rule else None, self._config, given)
         times.add(f"{attempts}" if attempts == required else f"{attempts} ({required} must pass)")
         if given.agents:
             return
-        env = self._settings.get(case.suite, {}).get("env")
+        env = own.get("env")
         spec, _ = agent_of(case, self._config, self._resolved, env)
         name = spec.name if spec else case.agent or "?"
         models = [None] if given.models else _models(case, spec, self._config, self._trust)
@@ -420,16 +429,20 @@ def _comparison(case: Case, rule: SuiteRule | None, config: Config, compat: Comp
 
 
 def attempts_of(
-    case: Case, rule_attempts: int | None, config: Config, request: RunRequest
+    case: Case,
+    settings: Mapping[str, Any],
+    rule_attempts: int | None,
+    config: Config,
+    request: RunRequest,
 ) -> tuple[int, int]:
-    """How often a case is executed, and how often it must pass: by the command line, else the case's own rule, else
-    `suites:`, what nao asks for and `run:`."""
+    """How often a case is executed, and how often it must pass: by the command line, else the case's own rule, or that
+    of its suite (`settings`), else `suites:`, what nao asks for and `run:`."""
     if request.attempts is not None:
         attempts = max(1, request.attempts)
         threshold = 1.0 if request.threshold is None else request.threshold
         return attempts, required_for(attempts, threshold)
     attempts, required = case.attempts, case.required
-    own_rule = attempts != 1 or format_of(case.format).says_attempts(case, {})
+    own_rule = attempts != 1 or format_of(case.format).says_attempts(case, settings)
     if not own_rule:
         asked = rule_attempts or format_of(case.format).default_attempts(config)
         attempts = required = asked or config.run.attempts or 1

@@ -234,8 +234,6 @@ def _fill_in(suite: Suite, config: Config) -> None:
         case.agent = case.agent or rule.agent
         case.model = case.model or rule.model
         case.database = case.database or rule.database
-        if case.timeout is None and not format_of(case.format).timeout_covers_all:  # else each attempt has it
-            case.timeout = rule.timeout
         if rule.comparison:
             case.comparison = {**rule.comparison, **(case.comparison or {})}
 
