@@ -1039,6 +1039,27 @@ async def test_a_body_that_is_json_as_text_stays_json(server: JsonServer) -> Non
     assert server.requests[1].text == "q=a"
 
 
+@pytest.mark.parametrize(
+    ("body", "alone"),
+    [
+        (None, False),
+        ({"q": "{{prompt}}"}, True),
+        ('{"q": "{{ prompt }}"}', True),
+        ({"q": "{{prompt}}", "session": "{{ session_id }}"}, False),
+        ({"messages": "{{messages}}"}, False),
+        ("{% for m in messages %}{{m.content}}{% endfor %}", False),
+    ],
+)
+async def test_a_later_message_that_goes_out_alone_is_noted_once(
+    server: JsonServer, body: Any, alone: bool
+) -> None:
+    """Its agent cannot know what was said before; the reason of the failure would say nothing of that."""
+    it = agent("http", url=server.url, **({} if body is None else {"body": body}))
+    events, _ = await talk(it, "I am Ada", "who am I?", "sure?")
+    notes = [one.text for one in events if isinstance(one, Note)]
+    assert len(notes) == alone and all("only this message was sent" in one for one in notes)
+
+
 async def test_replay() -> None:
     attempt = Attempt(
         case_id="s::c",

@@ -74,6 +74,9 @@ _NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:(\|\s*d(?:efault)?\b)|[|}.\[-
 """The name of a value that a template prints, and the filter that says what stands in its place where there is none."""
 _ASKS = re.compile(r"\{\{(?:(?!\}\}).)*?\b(?:prompt|messages?)\b")
 """What is asked, wherever a template prints it (`{{ prompt ~ "!" }}`, `{{ q | default(prompt) }}`)."""
+_ASKS_ON = re.compile(r"\{\{(?:(?!\}\}).)*?\b(?:messages|session_id|sessionId)\b|\{%")
+"""What a template prints that tells a later message of the ones before it."""
+_ALONE = "only this message was sent, nothing of those before it: what is sent has neither {{messages}} nor {{session_id}}"
 _ALWAYS = ("prompt", "message", "messages", "session_id", "sessionId")
 """Values that there always are, of which another name may be a slip."""
 
@@ -161,6 +164,8 @@ class HttpAgent(Agent):
         all_told = len(found) == said.count("{{") and not _ASKS.search(said)
         self.asks_by_names = all_told and (self.body is not None or not sends_body)
         """Whether nothing of what is asked is sent but by these names: the usual body has it, too."""
+        self.asks_on = self.told_case or _ASKS_ON.search(said) is not None
+        """Whether a later message goes out with what tells of the ones before it."""
         if (self.body is not None or not sends_body) and "{{" not in said and "{%" not in said:
             key = "body" if sends_body else "url"
             raise options.error(key, "says nothing of what is asked: write {{prompt}} where it belongs")
@@ -207,12 +212,16 @@ class HttpSession(RememberingSession):
         super().__init__()
         self.agent = agent
         self.context = context
+        self._told_alone = False
 
     async def send(self, request: Request) -> AsyncIterator[Event]:
         """One request and its answer."""
         began = time.monotonic()
         agent = self.agent
         url, headers, body = self._request(request)
+        if self.messages and not (agent.asks_on or self._told_alone):
+            self._told_alone = True
+            yield Note(_ALONE)
         call = agent.client.call(agent.method, url, body=body, headers=headers, turn=request.turn)
         parts: list[str] = []
         streamed = False
