@@ -61,9 +61,12 @@ def list_cases(
 
     plainly = RunRequest()
     rules = {suite: rule_for(config, suite) for suite in {case.suite for case in cases}}
+    own = {suite.path: suite.settings for suite in loaded}
     for case in cases:
         rule = rules[case.suite]
-        case.attempts, case.required = attempts_of(case, rule.attempts if rule else None, config, plainly)
+        case.attempts, case.required = attempts_of(
+            case, own.get(case.suite, {}), rule.attempts if rule else None, config, plainly
+        )
     hide = masker(config)
     hidden = KeptCases(hide)
     for case in cases:
