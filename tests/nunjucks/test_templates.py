@@ -360,3 +360,31 @@ def test_another_locale_in_a_template_is_refused() -> None:
 def test_what_reads_variables_without_their_names_is_seen(text: str, unnamed: bool) -> None:
     assert reads_unnamed(text) is unnamed
     assert reads_unnamed(text, own=True) is (unnamed and "process" in text)
+
+
+_TWICE = "{% set s = [1] %}{% for i in range(0, 60) %}{% set s = [s, s] %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "{{ s }}",
+        "{{ s | dump | length }}",
+        "{{ s.flat(100) | length }}",
+        "{{ {a: s, b: 0.00000001} | dump | length }}",
+        "{{ [s, s] | sort }}",
+        "{% set t = [1] %}{% for i in range(0, 60) %}{% set t = [t, t] %}{% endfor %}{{ s == t }}",
+        '{% set w = "word".repeat(4000000) %}{% set l = [] %}{% for i in range(0, 9000) %}{{ l.push(w) }}{% endfor %}{{ l | dump }}',
+    ],
+)
+def test_a_value_that_holds_one_list_twice_over_and_over_ends_the_rendering_not_the_machine(printed: str) -> None:
+    """They went on for ever, deaf to ctrl+c: 2^60 numbers stand in sixty lists."""
+    began = time.monotonic()
+    with pytest.raises((TemplateError, ScriptValueError), match="too (large|long|many|deeply)"):
+        render(_TWICE + printed, {})
+    assert time.monotonic() - began < 60
+
+
+def test_a_large_value_of_a_case_is_printed_as_json_all_the_same() -> None:
+    rows = [{"id": number, "name": "of a row"} for number in range(100_000)]
+    assert len(json.loads(render("{{ rows | dump }}", {"rows": rows}))) == len(rows)

@@ -12,6 +12,7 @@ from tui_eval.javascript.values import (
     double,
     is_nullish,
     is_undefined,
+    look_through,
     number,
     string,
     text,
@@ -74,8 +75,10 @@ def strictly_equal(left: Any, right: Any) -> bool:
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return double(left) == double(right)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
+        look_through(left)
         return left.keys() == right.keys() and all(strictly_equal(left[key], right[key]) for key in left)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        look_through(left)
         return len(left) == len(right) and all(map(strictly_equal, left, right))
     return type(left) is type(right) and left == right
 
@@ -87,8 +90,10 @@ def deeply_equal(left: Any, right: Any) -> bool:
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return _same_number(double(left), double(right))
     if isinstance(left, Mapping) and isinstance(right, Mapping):
+        look_through(left)
         return left.keys() == right.keys() and all(deeply_equal(left[key], right[key]) for key in left)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        look_through(left)
         return len(left) == len(right) and all(map(deeply_equal, left, right))
     return left == right
 

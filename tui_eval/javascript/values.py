@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextvars import ContextVar
 from decimal import ROUND_HALF_UP, Context, Decimal
 from json.encoder import encode_basestring as _quoted
 from typing import Any, Final, final
@@ -30,6 +31,11 @@ _RADIX = re.compile(r"0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
 _INFINITIES = {"Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INDEX = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
+
+
+looked_through: ContextVar[Callable[[int, int], None]] = ContextVar("looked_through")
+"""Told of the values and the characters of each list and object that is walked through, it may refuse to go on: what a
+template makes may hold one list twice, that one another, and stand for more than a machine can walk through."""
 
 
 class ScriptValueError(Exception):
@@ -190,12 +196,25 @@ def text(value: Any) -> str:
     if isinstance(value, (FileValue, FileList)):
         return value.source
     if isinstance(value, (list, tuple)):
+        look_through(value)
         return join(value, ",")
     if isinstance(value, Mapping):
         return "[object Object]"
     if callable(value):
         return "[Function]"
     return str(value)
+
+
+def look_through(values: Collection[Any]) -> None:
+    """Say that the members of a list or an object are walked through.
+
+    Raises:
+        ScriptValueError: they are too many.
+    """
+    tell = looked_through.get(None)
+    if tell is not None:
+        members = values.values() if isinstance(values, Mapping) else values
+        tell(len(values) + 1, sum(len(member) for member in members if isinstance(member, str)))
 
 
 def join(values: Any, separator: str) -> str:
@@ -353,8 +372,10 @@ def _plain(value: Any) -> Any:
             raise _NotPythons
         return held
     if isinstance(value, Mapping):
+        look_through(value)
         return {key: _plain(item) for key, item in _in_order(value) if not _left_out(item)}
     if isinstance(value, (list, tuple)):
+        look_through(value)
         return [None if _left_out(item) else _plain(item) for item in value]
     return None if _left_out(value) else text(value)
 
@@ -373,9 +394,11 @@ def _write(value: Any, gap: str, line: str, parts: list[str]) -> None:
         held = double(value)
         parts.append(number_text(held) if math.isfinite(held) else "null")
     elif isinstance(value, Mapping):
+        look_through(value)
         members = [(key, item) for key, item in _in_order(value) if not _left_out(item)]
         _write_all(members, "{}", gap, line, parts)
     elif isinstance(value, (list, tuple)):
+        look_through(value)
         _write_all([(None, None if _left_out(item) else item) for item in value], "[]", gap, line, parts)
     else:
         parts.append("null" if _left_out(value) else _json_string(text(value)))

@@ -56,12 +56,14 @@ LOOP_MEMBERS = {"index", "index0", "revindex", "revindex0", "first", "last", "le
 
 
 class Budget:
-    """What one rendering may still spend: seconds, rounds of loops and calls, printed characters."""
+    """What one rendering may still spend: seconds, rounds of loops and calls, printed characters, and values that are
+    looked through."""
 
     def __init__(self, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds
         self.rounds = 2_000_000
         self.characters = js.MAX_TEXT
+        self.values = 5_000_000
         self.names: dict[str, Any] = {}
 
     def spend(self, rounds: int = 1, characters: int = 0) -> None:
@@ -73,6 +75,13 @@ class Budget:
             raise js.ScriptValueError("the text would be too long")
         if time.monotonic() > self.deadline:
             raise js.ScriptValueError("the template takes too long")
+
+    def look_through(self, values: int, characters: int) -> None:
+        """See `javascript.values.looked_through`; sixteen characters count as one value."""
+        self.values -= values + characters // 16
+        if self.values < 0:
+            raise js.ScriptValueError("the value would be too large")
+        self.spend(0)
 
 
 budget: ContextVar[Budget] = ContextVar("budget")

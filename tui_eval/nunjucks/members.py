@@ -22,6 +22,7 @@ from tui_eval.javascript.values import (
     integer,
     is_undefined,
     join,
+    look_through,
     number_text,
     precision,
     relative,
@@ -227,6 +228,7 @@ def _reversed(value: list[Any]) -> list[Any]:
 
 
 def _flat(value: list[Any], depth: Any = 1) -> list[Any]:
+    look_through(value)
     levels = integer(depth, 1)
     result: list[Any] = []
     for item in value:

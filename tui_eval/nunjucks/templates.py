@@ -18,7 +18,7 @@ from typing import Any
 
 from tui_eval.guard.paths import confine
 from tui_eval.guard.trust import Trust
-from tui_eval.javascript.values import MAX_TEXT, UNDEFINED, ScriptValueError, text
+from tui_eval.javascript.values import MAX_TEXT, UNDEFINED, ScriptValueError, looked_through, text
 from tui_eval.nunjucks.members import member
 
 Filters = Mapping[str, Callable[..., Any]]
@@ -225,7 +225,8 @@ def _render_jinja(
     context.update((key, _copied(value)) for key, value in vars.items() if isinstance(key, str))
     for name in OWN_WORDS & vars.keys():
         context[f"_{name}"] = context[name]
-    token = budget.set(Budget(TIME_LIMIT))
+    spent = Budget(TIME_LIMIT)
+    token, told = budget.set(spent), looked_through.set(spent.look_through)
     try:
         return _compiled(template, known).render(context)
     except ScriptValueError:
@@ -246,6 +247,7 @@ def _render_jinja(
         raise TemplateError(one_line(error)) from None
     finally:
         budget.reset(token)
+        looked_through.reset(told)
 
 
 def fault(template: str) -> str | None:
