@@ -96,6 +96,13 @@ async def test_several_messages_are_one_call_and_the_end_is_judged(tmp_path: Pat
     ]  # fmt: skip
 
 
+async def test_a_single_message_of_messages_is_given_as_a_list(tmp_path: Path) -> None:
+    """The guide's code hands over `case["messages"]` as it stands."""
+    expected = '{should_contain: ["1 messages, last: hi"]}'
+    assert (await run(tmp_path, case("one", "messages: [hi]", expected)))["one"]["message"] == "passed"
+    assert (await run(tmp_path, case("two", "input: hi", expected)))["two"]["outcome"] == "failed"
+
+
 async def test_messages_are_sent_one_after_the_other_and_answered_each(tmp_path: Path) -> None:
     write(tmp_path, {
         "eval.yaml": 'agent: a\ntest_cases:\n  - {name: two, messages: ["one", "two"], expected: {should_contain: [two]}}\n',

@@ -159,6 +159,8 @@ def _case(reading: Reading, entry: Any, number: int) -> Case | None:
         suite_problems += case.problems
         return None
     case.turns = turns
+    if len(turns) == 1 and isinstance(entry.get("messages"), list):
+        case.options["messages"] = True  # a list of one: the guide's function is given that, and no text
     reading.misplaced(entry, KNOWN, at, "expected")
     reading.unknown_keys(entry, CASE_KEYS, at, said=KNOWN)
     case.name = reading.name(entry.get("name"), (*at, "name"))

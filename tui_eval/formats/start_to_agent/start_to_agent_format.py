@@ -89,8 +89,8 @@ class StartToAgentFormat(Format):
         return FirstSuite("evals/first.yaml", _FIRST, "a StartToAgent suite (YAML, test_cases)", "s")
 
     def sent_whole(self, case: Case) -> bool:
-        """A conversation is one list of messages, as the guide's endpoint takes it."""
-        return len(case.turns) > 1 or bool(case.options.get("messages"))
+        """A conversation is one list of messages, as the guide's function takes it, also where it has but one."""
+        return len(case.turns) > 1 or "messages" in case.options
 
 
 START_TO_AGENT = StartToAgentFormat()
