@@ -86,6 +86,26 @@ async def test_a_note_is_of_the_run_it_was_made_on(tmp_path):
 
 
 @pytest.mark.real
+async def test_a_note_on_an_earlier_answer_is_not_said_of_the_newest_where_no_run_is_in_front(tmp_path):
+    """It was said so only of what the runs in front say: after a step, and whenever the app begins, it was not."""
+    root = project(tmp_path)
+    old, new = LiveRun(root, NAMES), LiveRun(root, NAMES)
+    old.all_done(["failed", "passed", "passed"])
+    new.all_done(["failed", "passed", "passed"])
+    Notes(root).put(noted(old, 0, verdict="right"))
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await until(lambda: "right" in line_of(app, "refund is"), pilot)
+        app.screen.case_list.go_to(ID.format(NAMES[0]))
+        await until(lambda: "you said: right (of an earlier answer)" in screen_text(app), pilot)
+        Notes(root).put(noted(new, 0, verdict="wrong"))
+    async with running_app(root, (120, 40)) as (app, pilot):
+        await until(lambda: "wrong" in line_of(app, "refund is"), pilot)
+        app.screen.case_list.go_to(ID.format(NAMES[0]))
+        await until(lambda: "you said: wrong" in screen_text(app), pilot)
+        assert "of an earlier answer" not in screen_text(app)
+
+
+@pytest.mark.real
 async def test_a_note_put_on_a_case_is_in_the_list_one_comes_back_to(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)

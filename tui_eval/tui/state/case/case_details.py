@@ -254,7 +254,7 @@ def entry_head(entry: CaseRow, symbols: formatting.Symbols) -> list[Paragraph]:
     shown.append(("dim", visible(symbols.dot.join(parts), newlines=False)))
     if entry.note is not None:
         style = {"right": "good", "wrong": "bad"}.get(entry.note.verdict or "", "text")
-        old = entry.run_id and entry.note.run_id != entry.run_id
+        old = entry.answered_in and entry.note.run_id != entry.answered_in
         said = f"you said: {visible(note_words(entry.note))}"
         shown.append((style, f"{said} (of an earlier answer)" if old else said))
     return shown

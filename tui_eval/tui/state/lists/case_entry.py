@@ -69,6 +69,8 @@ class CaseRow(Struct, eq=False):
     """Cases (of a row its one) that are otherwise now than where they came to this."""
     note: HumanNote | None = None
     """What a person said of the case's newest answer that was noted on."""
+    answered_in: str = ""
+    """The run in which the newest answer was given, also where another judged it again."""
     variant: str = ""
     """What tells it from others of its suite with the same name: prompt, provider, agent."""
     test: str = ""

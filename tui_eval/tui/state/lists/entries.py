@@ -116,6 +116,7 @@ def _of_past(entry: CaseRow, item: CaseItem, results: Sequence[CaseHistory]) -> 
     entry.edited = int(item.edited_since(last.content_hash))
     entry.message, entry.cause, entry.alike = last.message, last.cause, last.alike
     entry.agent, entry.answered = last.agent or entry.agent, last.model or ""
+    entry.answered_in = last.judges or last.run_id
     return entry
 
 
@@ -212,6 +213,8 @@ def _from_group(entry: CaseRow, group: RunGroup, key: str, item: CaseItem | None
     entry.cost = sum(costs) if costs else None
     entry.cached = sum(row.cached > 0 for row in done)
     judged = placed[-1].run if placed else run
+    entry.answered_in = (placed[-1].row.judges or "").partition("/")[0] if placed else ""
+    entry.answered_in = entry.answered_in or judged.info.id
     entry.compat = judged.compat(entry.suite) if done else ""
     entry.edited = int(bool(done) and item is not None and item.edited_since(case.content_hash))
     bad = [one for one in placed if one.row.state == "done" and one.row.outcome != "passed"]
