@@ -23,7 +23,7 @@ from tui_eval.tui.controllers.front_run import DISK_SECONDS, OWN, OtherEngines
 from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.loaders.follower import Follower, RunNews
 from tui_eval.tui.loaders.runs_loader import delete
-from tui_eval.tui.state.lists.entries import suite_entries
+from tui_eval.tui.state.lists.entries import run_entries, suite_entries
 from tui_eval.tui.state.runs.run_view import RunView
 
 REFUND, GREETS, CALMS = "refund is approved", "greets by name", "calms an angry customer"
@@ -480,6 +480,36 @@ async def test_of_a_run_that_was_deleted_neither_the_suites_nor_the_run_in_front
     assert [len(item.history) for item in alone.state.rows] == [0, 0, 1]
     assert alone.state.run is None and alone.state.group is None
     assert [row.status for row in suite_entries(alone.state)] == ["", "", "passed"]
+
+
+async def test_what_another_app_added_while_something_else_went_on_is_taken_in(alone: Alone) -> None:
+    """Suites showed it, and the run in front what was before."""
+    run = begun(alone)
+    await follow(alone, run)
+    await end(alone, run, "ff")
+    part = begun(alone, GREETS, linked_to=run.info.id)
+    await follow(alone, part)
+    other = LiveRun(alone.root, [REFUND], linked_to=run.info.id)
+    other.all_done(["passed"])  # nobody here has followed it
+    await end(alone, part, "f")
+    elsewhere(alone).changed(["index.db"])
+    await alone.settle()
+    group = alone.state.group
+    assert group is not None and [one.info.id for one in group.runs] == [
+        run.info.id, part.info.id, other.info.id,
+    ]  # fmt: skip
+    assert [row.status for row in run_entries(group, alone.state)] == ["passed", "failed"]
+    assert in_front(alone) == part.info.id and other.info.id not in alone.front_run.followers
+
+
+async def test_nothing_is_added_to_a_run_that_was_opened_alone(alone: Alone) -> None:
+    run = begun(alone)
+    await follow(alone, run)
+    await end(alone, run, "ff")
+    LiveRun(alone.root, [REFUND], linked_to=run.info.id).all_done(["passed"])
+    elsewhere(alone).changed(["index.db"])
+    await alone.settle()
+    assert alone.state.group is not None and [one.info.id for one in alone.state.group.runs] == [run.info.id]
 
 
 async def test_an_index_that_cannot_be_read_takes_no_results_away(alone: Alone, monkeypatch) -> None:

@@ -295,8 +295,18 @@ class FrontRun:
                 follower.stop()
                 del self.followers[name]
 
-    def _read_others(self, group: RunGroup, folder: Path) -> None:
-        """Read the runs that count with a run: those that it builds on, and what was added to them before it."""
+    def take_in_added(self) -> None:
+        """What another app has added to the runs in front: where one of them went on meanwhile, or it ended within the
+        second, nobody followed it. A run that was opened alone stays so."""
+        group = self.state.group
+        if group is None or group.active or not group.runs:
+            return
+        if len(group.runs) > 1 or group.runs[0].folder == self._whole:
+            self._read_others(group, group.runs[0].folder, since=group.runs[-1].info.id)
+
+    def _read_others(self, group: RunGroup, folder: Path, since: str = "") -> None:
+        """Read the runs that count with a run: those that it builds on, and what was added to them before it (or
+        `since` the run of this id began)."""
 
         def take(found: list[RunView]) -> None:
             for run in found:
@@ -305,7 +315,9 @@ class FrontRun:
             if found and self.state.group is group:
                 self._places.post(RunChanged([], True))
 
-        self._core.tasks.thread(partial(counted_with, self.state.root, folder), take, name="older runs")
+        self._core.tasks.thread(
+            partial(counted_with, self.state.root, folder, since), take, name="older runs"
+        )
 
     @property
     def _shown(self) -> bool:
@@ -609,4 +621,5 @@ class OtherEngines:
         if run is not None and not run.active and any(file.startswith(str(run.folder)) for file in files):
             front.follow(run.folder)
         front.refresh_history()
+        front.take_in_added()
         front.follow_what_runs()

@@ -213,11 +213,15 @@ _MOST_BESIDE = 50
 """Runs that count with another and are read for it."""
 
 
-def counted_with(root: Path, folder: Path) -> list[RunView]:
+def counted_with(root: Path, folder: Path, since: str = "") -> list[RunView]:
     """The other runs that count with a run (`store.linked.counting`), the newest of them where there are many; a step
-    that came to nothing does not. Blocks."""
+    that came to nothing does not. `since`: only those begun after the run of this id, which nobody is at any more.
+    Blocks."""
     found: list[RunView] = []
-    for other in [other for other in counting_folders(root, folder) if other != folder][-_MOST_BESIDE:]:
+    others = [other for other in counting_folders(root, folder) if other != folder and other.name > since]
+    for other in others[-_MOST_BESIDE:]:
+        if since and is_alive(other):
+            continue
         with suppress(StoreError, OSError), closing(RunReader(other)) as reader:
             view = RunView(reader.info(), other)
             view.apply_cases(reader.cases())
