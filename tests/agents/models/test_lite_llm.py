@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import services, talk
+from tests.support.agents import context, services, talk
 from tests.support.waiting import until
-from tui_eval.agents import AgentError, create
+from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.base import Agent
+from tui_eval.agents.models import lite_llm
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Finished, TextDelta, ToolCall, UsageReport
+from tui_eval.events import Event, Finished, Retrying, TextDelta, ToolCall, UsageReport
 from tui_eval.guard.trust import NeedsTrust
 
 
@@ -91,7 +92,8 @@ async def test_streams_keeps_the_conversation_and_costs(made) -> None:
     assert [message["role"] for message in library.asked[1]["messages"]] == ["user", "assistant", "user"]
     given = library.asked[0]
     assert (given["api_base"], given["api_key"]) == ("http://127.0.0.1:9/v1", "sk-12345678")
-    assert (given["temperature"], given["num_retries"], given["stream"]) == (0, 2, True)
+    assert (given["temperature"], given["stream"]) == (0, True)
+    assert (given["num_retries"], given["max_retries"]) == (0, 0), "what is sent again is decided here"
     await it.close()
     assert library.closed
 
@@ -121,6 +123,75 @@ async def test_an_answer_at_once(made) -> None:
     events, _ = await talk(made(library, parameters={"stream": False}), "hi")
     assert [event.reply.text for event in events if isinstance(event, Finished)] == ["whole"]
     assert "stream" not in library.asked[0]
+
+
+class Refused(Exception):
+    """As those of LiteLLM."""
+
+    def __init__(self, status: int, body: Any = None, **headers: str) -> None:
+        super().__init__(f"status {status}")
+        self.status_code, self.body = status, body
+        self.litellm_response_headers = {key.replace("_", "-").title(): one for key, one in headers.items()}
+
+
+# Below LiteLLM's error of status 500, as aiohttp and httpx name them.
+ServerDisconnectedError = type("ServerDisconnectedError", (Exception,), {})
+ReadError = type("ReadError", (Exception,), {})
+
+
+def below(cause: Exception) -> Exception:
+    error = Refused(500)
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("failed", "asked"),
+    [
+        (Refused(429, retry_after="0"), 3),
+        (Refused(503, retry_after="0"), 3),
+        (below(ServerDisconnectedError()), 3),
+        (below(ReadError()), 1),
+        (Refused(400), 1),
+        (Refused(401), 1),
+        (Refused(500), 1),
+        (Refused(429, {"code": "insufficient_quota"}, retry_after="0"), 1),
+        (Refused(429, retry_after="3600"), 1),
+    ],
+)
+async def test_a_request_is_sent_again_as_to_any_model(
+    made, monkeypatch: pytest.MonkeyPatch, failed: Exception, asked: int
+) -> None:
+    """LiteLLM did that by itself, up to seven times, a 400 too; each is told, and keeps the agent's rate."""
+    monkeypatch.setattr(lite_llm, "backoff", lambda _: 0.0)
+    library = Library(*[failed] * 3)
+    it = made(library)
+    events: list[Event] = []
+    session = await it.open(context())
+    with pytest.raises(AgentError, match="status"):
+        async for event in session.send(Request(1, "hi")):
+            events.append(event)
+    assert len(library.asked) == asked
+    assert sum(isinstance(event, Retrying) for event in events) == asked - 1
+    await it.close()
+
+
+async def test_what_has_begun_to_answer_is_not_asked_again(made) -> None:
+    class Breaking(Library):
+        async def acompletion(self, **given: Any) -> Any:
+            parts = await super().acompletion(**given)
+
+            async def broken():
+                async for part in parts:
+                    yield part
+                raise Refused(503, retry_after="0")
+
+            return broken()
+
+    library = Breaking([Part(content="he")])
+    with pytest.raises(AgentError, match="status 503") as caught:
+        await talk(made(library), "hi")
+    assert caught.value.answer == "he" and len(library.asked) == 1
 
 
 async def test_errors_are_one_line_with_their_status(made) -> None:

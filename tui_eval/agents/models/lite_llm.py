@@ -11,19 +11,21 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
-from tui_eval.agents.loose_json import one_line, text_of
+from tui_eval.agents.http.error_answers import backoff, beyond, quota_spent, retry_after
+from tui_eval.agents.http.http_connections import RETRIES, RETRY_STATUS
+from tui_eval.agents.loose_json import encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.promptfoo import promptfoo_outputs
 from tui_eval.config.config_values import destination, host_of, texts_in
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Event, Finished, ToolCall, UsageReport
+from tui_eval.events import Event, Finished, Held, Retrying, ToolCall, UsageReport
 from tui_eval.extensions import adding
 from tui_eval.guard import figures
-from tui_eval.guard.fair_share import Share
+from tui_eval.guard.fair_share import Share, seconds_left
 from tui_eval.guard.once import Once
 from tui_eval.guard.trust import marked
 from tui_eval.model import Entry, Reply, Usage
@@ -85,6 +87,7 @@ class LiteLLMAgent(Agent):
     needs trust."""
 
     capabilities = Capabilities(tokens=True, tools=True)
+    keeps_pace = True
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
@@ -102,7 +105,10 @@ class LiteLLMAgent(Agent):
                 self.parameters[name] = value
         if headers := options.headers():
             self.parameters["extra_headers"] = headers
-        self.parameters.setdefault("num_retries", spec.retries or 0)
+        given = self.parameters.pop("num_retries", None)
+        self.retries = next((one for one in (given, spec.retries) if isinstance(one, int)), RETRIES)
+        # LiteLLM sends again whatever failed, and the client below it each of these: a 400 four times, a 500 seven.
+        self.parameters |= {"num_retries": 0, "max_retries": 0}
         self._library: Once[Any] = Once()
         self.loop = _LoopOfItsOwn()
 
@@ -203,12 +209,16 @@ class LiteLLMSession(Session):
         completion = Completion(request.turn, keeps_filtered=self.tested)
         who = f"LiteLLM: {self.model}"
         try:
-            answer = await agent.loop.run(
-                library.acompletion(model=self.model, messages=self.messages, **given)
-            )
-            parts = aiter(answer) if agent.stream else None
+            begun: _Begun | None = None
+            async for event in self._begun(library, given):
+                if isinstance(event, _Begun):
+                    begun = event
+                else:
+                    yield event
+            assert begun is not None
+            answer, parts, text = begun
             share = Share()
-            while (text := await agent.loop.run(_next(answer, parts))) is not None:
+            while text is not None:
                 for event in completion.add(text, who):
                     if isinstance(
                         event, UsageReport
@@ -220,6 +230,7 @@ class LiteLLMSession(Session):
                 if parts is None:
                     break
                 await share.turn()
+                text = await agent.loop.run(_next(answer, parts))
             completion.check(who)
             if not self.tested:
                 completion.check_said(who)
@@ -264,9 +275,74 @@ class LiteLLMSession(Session):
             yield UsageReport(completion.usage, reply.cost)
         yield Finished(reply)
 
+    async def _begun(self, library: Any, given: dict[str, Any]) -> AsyncIterator[Event | _Begun]:
+        """Send the request, again where that makes sense; what happens meanwhile, and last what came first."""
+        agent = self.agent
+        for attempt in range(agent.retries + 1):
+            if held := await agent.pace.claimed():
+                yield Held(round(held, 3))
+                await asyncio.sleep(held)
+            try:
+                answer = await agent.loop.run(
+                    library.acompletion(model=self.model, messages=self.messages, **given)
+                )
+                parts = aiter(answer) if agent.stream else None
+                first = await agent.loop.run(_next(answer, parts))
+            except Exception as error:
+                again = _again(error, attempt) if attempt < agent.retries else None
+                if again is None:
+                    raise
+                reason, wait = again
+                yield Retrying(reason, round(wait, 3))
+                await asyncio.sleep(wait)
+            else:
+                yield _Begun(answer, parts, first)
+                return
+
     async def _cost(self, library: Any, usage: Usage | None) -> float | None:
         agent = self.agent
         return await agent.loop.call(lambda: _cost(library, self.model, usage, agent))
+
+
+class _Begun(NamedTuple):
+    """An answer that has begun: its parts, where it is streamed, and the first of them."""
+
+    answer: Any
+    parts: AsyncIterator[Any] | None
+    first: str | None
+
+
+_NOT_ASKED = ("ConnectError", "ConnectTimeout", "ClientConnectorError", "ServerDisconnectedError")
+"""Errors of httpx and aiohttp where no answer has begun: one that breaks off in the middle was paid for."""
+
+
+def _again(error: Exception, attempt: int) -> tuple[str, float] | None:
+    """Why, and after how many seconds, a request that failed so is sent again, as to any model; None: it is not."""
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and len(causes) < 10:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    status = getattr(error, "status_code", None)
+    if status in RETRY_STATUS:
+        spent = any(quota_spent(status, encode(getattr(one, "body", None)).decode()) for one in causes)
+        wished = retry_after(_headers(error))
+        if spent or (wished is not None and beyond(wished, seconds_left())):
+            return None
+        return str(status), backoff(attempt) if wished is None else wished
+    kinds = {kind.__name__ for one in causes for kind in type(one).__mro__}
+    lost = not kinds.isdisjoint(_NOT_ASKED) and "SSLError" not in kinds
+    return ("no connection", backoff(attempt)) if lost else None
+
+
+def _headers(error: Exception) -> dict[str, str]:
+    """Those of the answer that an error of LiteLLM's is about."""
+    told = getattr(error, "litellm_response_headers", None) or getattr(
+        getattr(error, "response", None), "headers", None
+    )
+    with suppress(Exception):  # every provider brings errors of its own
+        return {str(name).lower(): str(value) for name, value in dict(told or {}).items()}
+    return {}
 
 
 async def _next(answer: Any, parts: AsyncIterator[Any] | None) -> str | None:
