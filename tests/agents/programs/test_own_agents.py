@@ -186,6 +186,21 @@ async def test_python_contract_of_the_guide(folder: Path) -> None:
     await it.close()
 
 
+@pytest.mark.parametrize(
+    ("function", "notes"), [("bot.py:answer", 1), ("bot.py:turns", 0), ("bot.py:stream", 0)]
+)
+async def test_a_function_that_is_told_nothing_of_earlier_messages_is_noted(
+    folder: Path, function: str, notes: int
+) -> None:
+    """As where nao's rows are asked for: it cannot know of what, and would be blamed."""
+    it = agent("python", folder, function=function)
+    events, _ = await talk(it, "hi", "give the rows", "and again")
+    assert sum("this message alone" in one.text for one in events if isinstance(one, Note)) == notes
+    _, replies = await talk(it, Request(2, "b", messages=["a", "b"]))
+    assert len(replies) == 1
+    await it.close()
+
+
 async def test_python_turn_by_turn_and_streaming(folder: Path) -> None:
     it = agent("python", folder, function="bot.py:turns")
     _, replies = await talk(it, "a", "b")

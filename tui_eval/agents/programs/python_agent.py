@@ -42,7 +42,7 @@ from tui_eval.agents.promptfoo.provider_response import (
     read_response,
 )
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.events import Event, Finished, HandOff, Message, TextDelta, ToolCall, UsageReport
+from tui_eval.events import Event, Finished, HandOff, Message, Note, TextDelta, ToolCall, UsageReport
 from tui_eval.guard.once import parsed
 from tui_eval.guard.trust import agent_code
 from tui_eval.guard.trust import command as command_name
@@ -235,6 +235,9 @@ class PythonAgent(Agent):
         await asyncio.to_thread(self.host.close)
 
 
+_ALONE = "f(message) was given this message alone; f(message, session) finds those before it in session['messages']"
+
+
 class PythonSession(RememberingSession):
     """One conversation; the function is given what was said before in `session["messages"]`."""
 
@@ -256,6 +259,8 @@ class PythonSession(RememberingSession):
         began = time.monotonic()
         agent = self.agent
         given = self._arguments(request), self._keywords(request)
+        if len(self.messages) == 2 and not (self.session_way or agent.promptfoo or request.messages):
+            yield Note(_ALONE)  # once: the turns after it are like it
         said = _Streamed()
         result: CallResult | None = None
         try:
