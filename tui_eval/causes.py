@@ -335,6 +335,22 @@ def _says_more(word: str, told: str, instead: str) -> Callable[[Sequence[Evidenc
     return words
 
 
+_OF_QUERIES = (
+    (r'[A-Z]\w+ Error: Referenced column ("[^"]*") not found.*', r"no column \1"),
+    (r"[A-Z]\w+ Error: Table with name (\S+) does not exist.*", r"no table \1"),
+    (r"(?:[A-Z]\w+ )+Error: (.*)", r"\1"),
+)
+"""What DuckDB says of a query, and the fact in it."""
+
+
+def _query_failed(pieces: Sequence[Evidence]) -> str:
+    said = line(pieces[0].text)
+    for told, fact in _OF_QUERIES:
+        if (found := re.fullmatch(told, said, re.DOTALL)) is not None:
+            return f"expected SQL: {found.expand(fact)}"
+    return f"expected SQL: {said}".removesuffix(": ")
+
+
 _EXCEPTION = r"[A-Za-z_.]*(Error|Exception|Exit|Interrupt|Warning)\b"
 
 
@@ -488,7 +504,7 @@ WORDS: dict[str, Callable[[Sequence[Evidence]], str]] = {
     "not-comparable": _says("cannot compare"),
     "no-reply": lambda found: "no reply",
     "no-database": lambda found: "no database for the expected SQL",
-    "query-failed": _says("expected SQL"),
+    "query-failed": _query_failed,
     "file": _says("file"),
     "template": _says("template"),
     "transform": _says("transform"),

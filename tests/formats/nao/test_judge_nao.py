@@ -14,6 +14,7 @@ from msgspec import structs
 
 from tests.support import TESTS
 from tui_eval.assertions import JudgeInput, JudgeServices, Reports, RowsAnswer
+from tui_eval.causes import words_of
 from tui_eval.formats import judge
 from tui_eval.formats.nao.judge_nao import before_asking, join_messages
 from tui_eval.frames.databases import WrongQuery
@@ -194,6 +195,25 @@ async def test_wrong_expected_sql_is_an_error_beside_the_tool_call() -> None:
     wrong = "the case's expected query is wrong (t:3): Binder Error: no such column"
     assert found.message == f"tool_call: sql; {wrong}"
     assert [verdict.passed for verdict in found.verdicts] == [True, None]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            'Binder Error: Referenced column "amont" not found in FROM clause! Candidates: x',
+            'no column "amont"',
+        ),
+        ("Catalog Error: Table with name ordres does not exist! Did you mean x?", "no table ordres"),
+        ('Parser Error: syntax error at or near "FRM"', 'syntax error at or near "FRM"'),
+        ("stopped after 30 s", "stopped after 30 s"),
+    ],
+)
+async def test_lists_say_what_is_wrong_with_an_expected_query_fact_first(said: str, words: str) -> None:
+    """In their few columns DuckDB's sentence ended before the fact."""
+    found = await judge(JudgeInput(case(SQL), services=services(RowsAnswer([]), SqlError(said))))
+    assert words_of(found.verdicts[0]) == f"expected SQL: {words}"
+    assert said in found.message
 
 
 async def test_a_query_that_postgresql_refuses_is_called_wrong_by_its_code() -> None:

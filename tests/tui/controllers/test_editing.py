@@ -183,7 +183,7 @@ async def test_a_configuration_that_was_saved_is_read_with_everything(editing: E
     file = editing.alone.root / "tui_eval.yaml"
     editing.saved.read([str(file), str(editing.alone.root / SUITE)])
     assert editing.alone.suites.loads == 1 and editing.alone.suites.reloads == []
-    assert editing.alone.said == "support.yaml, tui_eval.yaml was saved: read again"
+    assert editing.alone.said == "support.yaml, tui_eval.yaml were saved: read again"
 
 
 async def test_what_is_watched_is_left_to_who_watches_it(editing: Editing) -> None:

@@ -271,7 +271,7 @@ class SavedElsewhere:
         files = sorted(file for file, stamp in now.items() if self._known.get(file) != stamp)
         if not files:
             return
-        said = f"{self._named(files)} was saved: read again"
+        said = f"{self._named(files)} {'was' if len(files) == 1 else 'were'} saved: read again"
         files += [suite for file in files for suite in self._lost.pop(file, ())]
         if self._configuration in files:
             self._suites.load()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from tests.support.attempts import (
@@ -400,6 +401,9 @@ def test_the_deciding_verdict_and_the_badges() -> None:
     assert deciding(text_failure().verdicts) == 1 and deciding(wrong_cell().verdicts) == 0
     assert deciding([Verdict("a", True)]) is None and deciding([Verdict("a", None)]) == 0
     assert badges(text_failure()) == ("", "3", "2✗", "", "2", "") and badges(wrong_cell())[3] == "✗"
+    unjudged = wrong_cell()  # the expected query could not be run, say
+    unjudged.verdicts = [msgspec.structs.replace(one, passed=None) for one in unjudged.verdicts]
+    assert badges(unjudged)[3] == "!"
     assert (
         "3 Assertions" in plain(tab_line(2, content(judged()), 80))
         and width_of(tab_line(0, content(judged()), 80)) <= 80

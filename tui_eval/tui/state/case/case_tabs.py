@@ -68,11 +68,8 @@ def badges(attempt: Attempt | None) -> tuple[str, ...]:
     failed = sum(1 for v in attempt.verdicts if v.passed is False)
     errors = sum(1 for v in attempt.verdicts if v.passed is None)
     bad = (f"{failed}✗" if failed else "") + (f"{errors}!" if errors else "")
-    data = (
-        ""
-        if attempt.data is None
-        else ("✗" if any(about_rows(v) and not v.passed for v in attempt.verdicts) else "✓")
-    )
+    of_rows = [verdict.passed for verdict in attempt.verdicts if about_rows(verdict)]
+    data = "" if attempt.data is None else "✗" if False in of_rows else "!" if None in of_rows else "✓"
     return (
         "",
         str(calls or ""),
