@@ -132,3 +132,17 @@ def test_a_database_that_is_a_pipe_is_said_at_once(root: Path, kind: str) -> Non
     (root / "tests").mkdir()
     (root / "tests" / "one.yaml").write_text("name: one\nprompt: one\nsql: SELECT 1 AS id\n")
     assert "no ordinary file" in said(run(root, "check", "tests"))
+
+
+@pytest.mark.parametrize(
+    "entry", ["{type: scripted, script: odd.txt}", "{type: openai, model: m, system: 'file://odd.txt'}"]
+)
+def test_a_file_without_end_that_an_agent_names_is_an_error_of_one_line(root: Path, entry: str) -> None:
+    """`check` and runs took the memory of the machine."""
+    (root / "tui_eval.yaml").write_text(f"agents:\n  bot: {entry}\n")
+    with open(root / "odd.txt", "wb") as file:
+        file.truncate(100 << 30)
+    for arguments in (["check", "suite.yaml"], ["run", "suite.yaml", "--display", "plain"]):
+        done = run(root, *arguments)
+        assert done.returncode in (1, 4)
+        assert "larger than 64 MB" in said(done)

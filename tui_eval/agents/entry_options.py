@@ -12,7 +12,7 @@ from typing import Any
 from tui_eval.agents.base import Services
 from tui_eval.config.config_values import destination, is_loopback, is_own_host
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.guard.paths import no_file
+from tui_eval.guard.paths import no_file, read_words
 
 _OWN_HERE = frozenset({"nao", "ollama"})
 """Types of agents whose server has this machine for its usual place."""
@@ -83,7 +83,7 @@ class Options:
             return value
         path = self.path(value.removeprefix("file://"), key)
         try:
-            return path.read_text("utf-8")
+            return read_words(path)
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise self.error(key, f"cannot read {path}: {reason}") from None
@@ -236,7 +236,7 @@ def _from_file(options: Options, reference: str, key: str) -> Any:
     path = options.path(reference.removeprefix("file://"), f"parameters.{key}")
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        return load_bounded(path.read_text("utf-8"), loader)  # JSON is YAML
+        return load_bounded(read_words(path), loader)  # JSON is YAML
     except (OSError, ValueError, yaml.YAMLError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise options.error(f"parameters.{key}", f"cannot read {path.name}: {reason}") from None

@@ -27,7 +27,7 @@ from tui_eval.config.project import (
 from tui_eval.formats import format_of
 from tui_eval.frames.query_words import changing
 from tui_eval.frames.sql_faults import fault_of
-from tui_eval.guard.paths import confine
+from tui_eval.guard.paths import confine, read_words
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, Trust
@@ -132,7 +132,7 @@ def line_in_file(file: Path, key_line: int, sql: str, row: int) -> int:
     """The line of the YAML file on which line `row` of a query stands whose key is on `key_line`; that of the key
     where the query does not stand there line by line (folded, escaped)."""
     try:
-        lines = file.read_text("utf-8", "replace").splitlines()
+        lines = read_words(file, "replace").splitlines()
     except OSError:
         return key_line
     at = key_line + row
@@ -271,7 +271,7 @@ def _unordered(case: Case, result: SqlResult, config: Config) -> Iterable[Proble
 def _line_of(key: str, case: Case, config: Config) -> int:
     """The line of a key at a test's root; that of the test where it stands elsewhere (`suites:`)."""
     try:
-        lines = (config.root / case.suite).read_text("utf-8", "replace").splitlines()
+        lines = read_words(config.root / case.suite, "replace").splitlines()
     except OSError:
         return case.line
     return next(
@@ -412,6 +412,6 @@ def _told(agent: AgentSpec | None, config: Config, trust: Trust, files: Iterable
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8", errors="replace")
+        return read_words(path, "replace")
     except OSError:
         return ""

@@ -17,6 +17,7 @@ from tui_eval.guard.trust import Trust, from_root
 
 LARGEST = 512 << 20
 """Bytes of a file that somebody names, at most: what is larger is none that a person wrote."""
+_LARGEST_WORDS = 64 << 20
 _SECRET_FOLDERS = frozenset(
     {
         ".git", ".hg", ".svn", ".tui-eval", ".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".docker",
@@ -151,6 +152,17 @@ def read_file(path: Path, limit: int = LARGEST) -> bytes:
         if found.st_size > limit or len(data) > limit:
             raise OSError(errno.EFBIG, f"larger than {limit >> 20} MB", str(path))
         return data
+
+
+def read_words(path: Path, errors: str = "strict") -> str:
+    """The text of a file that a person wrote (UTF-8, with or without a byte order mark), each end of a line as `\\n`.
+
+    Raises:
+        OSError: as `read_file`; what is larger than 64 MB nobody wrote.
+        UnicodeDecodeError: it is not UTF-8, and that is not to be passed over (`errors`).
+    """
+    text = read_file(path, _LARGEST_WORDS).decode("utf-8-sig", errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_plain(path: Path, limit: int | None = None) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -288,6 +289,10 @@ def test_an_edit_begins_where_the_query_failed(tmp_path: Path) -> None:
     file.write_text("# moved\n\nprompt: x\nsql: |\n  select\n    sum(amuont)\n")
     assert place_of_fault(content, tmp_path) == ("tests/a.yaml", 6)
     content.attempt.data.settings["sql_error"]["file"] = "../../etc/passwd"
+    assert place_of_fault(content, tmp_path) is None
+    os.mkfifo(tmp_path / "pipe")  # which a record may name, and nobody writes to: the app stood still
+    content.case = Case("pipe::a", "a", "pipe", "nao")
+    content.attempt.data.settings["sql_error"]["file"] = "pipe"
     assert place_of_fault(content, tmp_path) is None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.config.project import ConfigError
+from tui_eval.guard.paths import read_words
 from tui_eval.guard.spelling import close_to
 from tui_eval.yaml.yaml_lines import YamlLines
 from tui_eval.yaml.yaml_lines import load as load_yaml
@@ -122,7 +123,7 @@ def read_script(path: Path, shown: str) -> Script:
         ConfigError: `shown:line: key: what is wrong`, one line.
     """
     try:
-        text = path.read_text("utf-8")
+        text = read_words(path)
     except UnicodeDecodeError:
         raise ConfigError(f"{shown}: is not UTF-8 text") from None
     except OSError as error:

@@ -17,6 +17,7 @@ from tui_eval.causes import wrong_query
 from tui_eval.frames.difference import know_queries
 from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.fair_share import in_thread
+from tui_eval.guard.paths import read_words
 from tui_eval.model import Assertion, DataDetails, Evidence, Problem, Verdict
 
 if TYPE_CHECKING:
@@ -361,7 +362,7 @@ def _fault(evidence: JudgeInput, sql: str, said: str, detail: str) -> dict[str, 
     kept |= {"line": found.line, "column": found.column}
     name = evidence.case.path
     try:
-        text = (evidence.services.root / name).read_text("utf-8-sig")
+        text = read_words(evidence.services.root / name)
     except (OSError, ValueError):
         return kept
     place = place_in_file(text, "sql", sql, found.line, found.column)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from textual.timer import Timer
 
 from tui_eval.case_names import full_name
+from tui_eval.guard.paths import read_words
 from tui_eval.store.linked import replaced_by
 from tui_eval.tui.front import RunChanged
 from tui_eval.tui.loaders.case_loader import load, load_past
@@ -257,7 +258,7 @@ def place_of_fault(content: CaseContent, root: Path) -> tuple[str, int] | None:
         return None
     recorded = fault.get("file_line")
     try:
-        text = (root / name).read_text("utf-8-sig")
+        text = read_words(root / name)
     except (OSError, ValueError):
         return None
     line, column = fault.get("line"), fault.get("column")
