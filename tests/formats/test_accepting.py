@@ -179,6 +179,29 @@ def test_neuro_san_says_where_it_is_ambiguous(tmp_path: Path) -> None:
     assert not proposal.changes and "edit the case" in proposal.unable[0]
 
 
+@pytest.mark.parametrize(
+    ("interactions", "line"),
+    [
+        ('{ text: x, response { include "tests.inc" } }, { text: y,\nresponse.text.value: "old" }', 2),
+        ('{ text: x, response = ${both} }, { text: y,\nresponse = ${both} } ]\nboth = {\ntext.value = "old" }, more = [', 1),
+        ('{ text: "old", response = ${both} } ]\nboth = { text.value = old }, more = [', 1),
+        ('{ text: "old", response.text.value = ${word} } ]\nword = old, more = [', 1),
+        ('${first}, { text: y,\nresponse.text.value: "old" } ]\nfirst = { text: x, response.text.value: old }, more = [', 2),
+        ('{ text: x, response.text.not_value: "old" } { response.text.value: ${?word} } ]\nword = old, more = [', 1),
+    ],
+)  # fmt: skip
+def test_neuro_san_changes_nothing_but_what_the_test_has(
+    tmp_path: Path, interactions: str, line: int
+) -> None:
+    """What an include or a substitution brought has its line elsewhere; what stands on that line is another's."""
+    (tmp_path / "case.hocon").write_text(f"{{agent: a, interactions: [ {interactions} ] }}\n")
+    (tmp_path / "tests.inc").write_text('\ntext.value: "old"\n')
+    case = Case("c", "c", "case.hocon", "neuro_san")
+    verdict = Verdict("value", False, target="text", expected="old", actual="new", turn=1, line=line)
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path)
+    assert not proposal.changes and "edit the case" in proposal.unable[0]
+
+
 @pytest.mark.parametrize("said", ["True", "FALSE", "Null", "no", "Hello"])
 def test_neuro_san_keeps_an_accepted_text_a_text(tmp_path: Path, said: str) -> None:
     """HOCON takes constants however they are written, and a test of null tests nothing."""

@@ -306,7 +306,8 @@ def test_neuro_san_bounds_and_what_must_not_be_there(
 ) -> None:
     text = f"{{ interactions: [{{ text: x, response: {{ structure: {{\n   {line}\n}} }} }}] }}\n"
     (tmp_path / "c.hocon").write_text(text)
-    verdict = Verdict(kind, False, expected=expected, actual=actual, turn=1, line=2)
+    target = "structure.total" if line.startswith("total") else "structure"
+    verdict = Verdict(kind, False, target=target, expected=expected, actual=actual, turn=1, line=2)
     proposal = propose(
         Case("c", "c", "c.hocon", "neuro_san"), Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path
     )

@@ -52,7 +52,9 @@ NAMED = re.compile("\ue000(\\w+)\ue001")
 """What `load` leaves in place of a variable of the environment where they are only to be named."""
 
 
-def load(text: str, path: str, root: Path, trust: Trust, *, named: bool = False) -> HoconDocument:
+def load(
+    text: str, path: str, root: Path, trust: Trust, *, named: bool = False, follow: bool = True
+) -> HoconDocument:
     """Read a HOCON document and what it includes; never raises for content.
 
     Args:
@@ -60,10 +62,11 @@ def load(text: str, path: str, root: Path, trust: Trust, *, named: bool = False)
         root: the project root.
         trust: asked before an environment variable or a file outside the root is read.
         named: variables of the environment are not filled in, but stand there as `NAMED`.
+        follow: False leaves includes out, so that no other file is touched.
     """
     nothing = HoconLines(path)
     try:
-        prepared = prepare(text, path, root, trust)
+        prepared = prepare(text, path, root, trust, follow=follow)
     except HoconError as error:
         return HoconDocument(None, nothing, [error.problem], [])
     if len(prepared.text) > LARGEST:

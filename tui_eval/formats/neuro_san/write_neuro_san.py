@@ -1,17 +1,20 @@
-"""What is written into a neuro-san file: an answer that was accepted (HOCON is not read back, so one literal
-on one line is changed), a conversation that was saved as a test."""
+"""What is written into a neuro-san file: an answer that was accepted (one literal on one line is changed, and only
+where that changes what the assertion asks for), a conversation that was saved as a test."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET
 
-from tui_eval.formats.neuro_san.hocon import NAMED
+from tui_eval.formats.neuro_san.hocon import NAMED, load
 from tui_eval.formats.neuro_san.read_neuro_san import ROOT_KEYS
+from tui_eval.guard.trust import Trust
 from tui_eval.model import Assertion, Attempt, Case, Turn, Verdict
 from tui_eval.suites.accepted_values import EditedValue, actual_of, judged_text, nearest, shown
 from tui_eval.suites.saved_talk import SavedReply, Talk
@@ -25,6 +28,43 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
     Raises:
         EditError: it cannot be changed without guessing.
     """
+    edited = _changed(text, verdict, attempt)
+    before, after = _read(text, case.path), _read(edited.text, case.path)
+    changed = [] if before is None or after is None else list(_differing(before, after))
+    if not changed or not all(_is_of(path, verdict) for path in changed):
+        # The test may be another file's, and what stands here on the line of that number another test's.
+        said = f"{shown(verdict.expected)} of line {verdict.line}"
+        raise EditError(f"{said} comes from an include or ${{…}}: edit the case (e)")
+    return edited
+
+
+@lru_cache(4)
+def _read(text: str, path: str) -> Any:
+    """What a file says by itself, in which nothing is looked up elsewhere; None where that makes no sense."""
+    return load(text, path, Path(), Trust(granted=True), named=True, follow=False).value
+
+
+def _differing(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths at which two values differ."""
+    if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys():
+        for key, value in before.items():
+            yield from _differing(value, after[key], (*path, key))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, value in enumerate(before):
+            yield from _differing(value, after[index], (*path, index))
+    elif before != after or type(before) is not type(after):
+        yield path
+
+
+def _is_of(path: tuple[str | int, ...], verdict: Verdict) -> bool:
+    """Whether what stands at a path is what an assertion expects, or an item of it."""
+    at = ("interactions", (verdict.turn or 0) - 1, "response")
+    keys = [key for key in path[len(at) :] if isinstance(key, str)]
+    target = [quoted or plain for quoted, plain in _KEYS.findall(verdict.target)]
+    return path[: len(at)] == at and [*keys[:-1], *map(str.lower, keys[-1:])] == [*target, verdict.type]
+
+
+def _changed(text: str, verdict: Verdict, attempt: Attempt) -> EditedValue:
     kind = verdict.type
     if kind == "keywords":
         value: Any = nearest(str(verdict.expected), judged_text(verdict, attempt))
