@@ -10,7 +10,7 @@ from tui_eval import formats
 from tui_eval.config.project import AgentSpec, Config, SuiteRule
 from tui_eval.config.project import load as load_config
 from tui_eval.formats.discovery import LARGEST, Looked, new_in
-from tui_eval.formats.reading import discover, load, load_all, problems_of
+from tui_eval.formats.reading import SuiteCache, discover, load, load_all, problems_of
 from tui_eval.guard.trust import Trust
 
 GUIDE = "agent: a\ntest_cases:\n  - name: n\n    input: i\n"
@@ -249,6 +249,23 @@ def test_what_nao_refuses_below_its_tests_is_not_passed_over(tmp_path, text, sai
     assert not found and problem.path == "tests/a.yml"
     assert problem.level == ("note" if said is None else "error")
     assert (said or "not taken") in problem.message
+
+
+@pytest.mark.parametrize(
+    "shared", ["interactions = [ { text = hi ${?question} } ]", "interactions = [ { text = ${question} } ]"]
+)
+def test_interactions_that_others_include_are_no_test_of_their_own(tmp_path, shared):
+    """neuro-san runs the tests that it is given, and a part of them is none, whether or not it can be read alone."""
+    (tmp_path / "shared.hocon").write_text(shared)
+    (tmp_path / "b.hocon").write_text('agent = a, question = hi\ninclude "shared.hocon"\n')
+    config = Config(root=tmp_path)
+    for read in (load_all, lambda *given: SuiteCache().load(*given)):
+        (suite,) = read([tmp_path], config, Trust())
+        assert suite.path == "b.hocon" and len(suite.cases) == 1 and not suite.problems
+        (suite,) = read([tmp_path / "shared.hocon"], config, Trust())
+        assert suite.path == "shared.hocon" and [one.level for one in suite.problems] == ["error"]
+    (tmp_path / "shared.hocon").write_text(f"{shared}\n]")
+    assert "shared.hocon" in [one.path for one in load_all([tmp_path], config, Trust())]
 
 
 def test_a_prompt_in_capitals_is_a_slip(tmp_path):

@@ -35,6 +35,7 @@ __all__ = [
     "remaining",
     "unreadable",
     "with_ids",
+    "without_parts",
 ]
 
 
@@ -102,7 +103,7 @@ def load_all(paths: Iterable[str | Path], config: Config, trust: Trust) -> list[
     found, problems = discover(
         [Path(path) for path in paths], config.root, config.typed.get("configs", ()), trust
     )
-    suites = [load(path, config, trust) for path in found]
+    suites = without_parts([load(path, config, trust) for path in found], config)
     problems = remaining(problems, suites, config)
     notes = [problem for problem in problems if problem.level == "note"]
     suites += unreadable(problems)
@@ -136,6 +137,7 @@ class SuiteCache:
             else:  # written while it was read, perhaps, or just before, when another change may look the same
                 self._suites.pop(key, None)
             loaded.append(suite)
+        loaded = without_parts(loaded, config)
         left = remaining(problems, loaded, config)
         if left:
             loaded.append(Suite(path="", format=UNTOLD, problems=list(left)))
@@ -175,6 +177,21 @@ def remaining(problems: Sequence[Problem], loaded: Sequence[Suite], config: Conf
         return path in used or later.match(path) is not None
 
     return [one for one in problems if not (one.passed_over and is_used(one))]
+
+
+def without_parts(loaded: list[Suite], config: Config) -> list[Suite]:
+    """The suites without files that have no case of their own and are read by another that has: what is wrong in
+    them is said there."""
+    parts = {suite.path for suite in loaded if any(one.passed_over for one in suite.problems)}
+    parts -= {suite.path for suite in loaded if suite.path in parts and suite.cases}
+    if not parts:
+        return loaded
+    used = {os.path.realpath(file) for suite in loaded if suite.path not in parts for file in suite.files}
+    return [
+        suite
+        for suite in loaded
+        if suite.path not in parts or os.path.realpath(config.root / suite.path) not in used
+    ]
 
 
 def _references(loaded: Iterable[Suite], root: Path) -> set[str]:

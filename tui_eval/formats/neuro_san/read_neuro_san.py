@@ -132,7 +132,7 @@ def read(path: str, text: str, config: Config, trust: Trust, *, named: bool = Fa
     if not isinstance(root, dict):
         if not any(problem.level == "error" for problem in suite.problems):
             reading.error((), f"the root must be a dictionary with interactions, not {kind(root)}")
-        return suite
+        return _maybe_a_part(suite, document)
     case = Case(case_id="", name=Path(path).stem, suite=path, format="neuro_san")
     case.line = reading.places.at("interactions")
     place = reading.places.file("interactions")
@@ -152,7 +152,7 @@ def read(path: str, text: str, config: Config, trust: Trust, *, named: bool = Fa
         case.agent = reading.text(agent, ("agent",), "agent")
     if not case.agent or not connections or turns is None:
         suite.problems += case.problems
-        return suite
+        return _maybe_a_part(suite, document)
     case.turns = turns
     _settings(reading, root, case)
     ids = identity.Ids(masker(config).text)
@@ -169,6 +169,14 @@ def read(path: str, text: str, config: Config, trust: Trust, *, named: bool = Fa
         one.name, one.variant = case.name, connection if several else ""
         cases.append(one)
     suite.cases = cases
+    return suite
+
+
+def _maybe_a_part(suite: Suite, document: hocon.HoconDocument) -> Suite:
+    """What asks no agent may be interactions that others include: those say what is wrong in it, and alone it may not
+    even be read, without what they fill in."""
+    if ("agent",) not in document.lines.places:
+        suite.problems = [msgspec.structs.replace(one, passed_over=True) for one in suite.problems]
     return suite
 
 

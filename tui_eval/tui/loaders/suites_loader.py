@@ -138,9 +138,12 @@ class Loader:
                 self._tasks.later(self._taker.take_suites, portion)
                 due = time.monotonic() + PORTION * 4
         self._state.reading = ""
+        read = reading.without_parts(read, settings)
+        kept = {suite.path for suite in read}
+        shown = [suite for suite in shown if suite.path in kept]
         left = reading.remaining(problems, read, settings)
         shown += reading.unreadable(one for one in left if one.passed_over)
-        if items is None or len(items.suites) < len(shown):
+        if items is None or len(items.suites) != len(shown):
             items = Items(shown, history, secret)
         wanted = wants(sorted(read, key=lambda suite: suite.path), settings, trust)
         told = project.masker(settings).value(
