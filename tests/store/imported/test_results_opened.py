@@ -131,6 +131,15 @@ def test_a_case_that_nobody_was_asked_is_nobody_s_and_needs_as_many_passes_as_it
     assert (again["agent"], again["required"]) == ("", 2)
 
 
+@pytest.mark.parametrize("name", ["r.json", "r.promptfoo.json"])
+def test_a_run_that_only_records_passes_from_its_file_as_it_did(cli: Cli, project: Path, name: str) -> None:
+    """`--threshold 0` asks for no pass: all attempts had to pass once the file was opened, or merged."""
+    assert cli("run", ".", "--attempts", "2", "--threshold", "0", "-o", name).code == 0
+    from_elsewhere(name)
+    assert cli("show", name).code == 0 and cli("merge", name, "-o", "again.json").code == 0
+    assert {case["required"] for case in json.loads(Path("again.json").read_text())["cases"]} == {0}
+
+
 def test_what_was_noted_before_the_first_turn_stays_before_it(cli: Cli, project: Path) -> None:
     """That an attempt was begun anew on another worker, say."""
     assert cli("run", ".", "-s", "::greets", "-o", "r.json").code == 0

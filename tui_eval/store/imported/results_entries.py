@@ -99,7 +99,7 @@ def grouped(document: dict[str, Any], place: str, started_at: float) -> list[Res
             attempt.attempt = number
         group.attempts = asked
         planned = len(asked) + group.left
-        group.required = required.get(key) or planned
+        group.required = required.get(key, planned)
         group.case.attempts, group.case.required = planned, group.required
     places = {
         case_id: place for place, case_id in enumerate(dict.fromkeys(case_id for case_id, _, _ in groups), 1)
@@ -157,7 +157,7 @@ def _name_columns(cases: Sequence[Case]) -> None:
 def _required(cases: Any) -> dict[tuple[str, str, str | None], int]:
     found: dict[tuple[str, str, str | None], int] = {}
     for item in cases if isinstance(cases, list) else []:
-        if isinstance(item, dict) and (number := _place(item.get("required"))):
+        if isinstance(item, dict) and (number := _needed(item.get("required"))) is not None:
             key = (_text(item.get("case_id")), _text(item.get("agent")), _text(item.get("model")) or None)
             found[key] = number
     return found
@@ -526,9 +526,14 @@ def _text(value: Any) -> str:
 
 
 def _place(value: Any) -> int | None:
-    """The number of a turn or an attempt, or how many are required: from 1 to what people write."""
+    """The number of a turn or an attempt: from 1 to what people write."""
     known = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LAST_PLACE
     return value if known else None
+
+
+def _needed(value: Any) -> int | None:
+    """How many attempts of a case must pass: none where `--threshold 0` asked for none."""
+    return 0 if value == 0 and type(value) is int else _place(value)
 
 
 def _evidence(value: Any, name: str) -> list[Evidence] | None:
