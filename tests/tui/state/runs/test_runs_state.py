@@ -20,6 +20,7 @@ from tui_eval.tui.screens.run_plots import plot_lines
 from tui_eval.tui.state.compare.grid_view import (
     cell_line,
     grid,
+    heads,
     metric_lines,
     title_lines,
     total_line,
@@ -551,6 +552,22 @@ def test_a_test_with_a_provider_of_its_own_stands_in_its_column_and_says_who_ans
     assert "passed" in plain(cell_line(cell("echo", "p"))) and "special" in plain(
         cell_line(cell("echo", "p"))
     )
+
+
+def test_the_connections_of_a_network_are_columns_of_its_test() -> None:
+    """As in the lists, which count one test: the grid counted two, each with a column left empty."""
+
+    def cell(name: str, connection: str, several: bool, status: str = "passed") -> CaseRow:
+        case = Case(f"{name}::{connection}", name, f"{name}.hocon", "neuro_san", connection=connection)
+        case.variant = connection if several else ""
+        return CaseRow("", case.case_id, name, case.suite, case.format, status, "net", case=case)
+
+    found = grid([
+        cell("trip", "direct", True), cell("trip", "http", True, "failed"), cell("budget", "http", False),
+    ])  # fmt: skip
+    assert [(test.called, len(test.cells)) for test in found.tests] == [("trip", 2), ("budget", 1)]
+    assert heads(found) == [["direct", "http"]]
+    assert [test.called for test in found.differing] == ["trip"]
 
 
 def test_histograms_count_every_value_once():

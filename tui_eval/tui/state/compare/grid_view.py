@@ -21,7 +21,7 @@ from tui_eval.tui.state.text.formatting import cost, duration
 from tui_eval.tui.state.text.lines import Line, Span, fit, one_line, width_of
 
 Column = tuple[str, str, str]
-"""Agent, model and prompt; empty where there is none."""
+"""Agent, model and prompt, or the connection that a network is asked over; empty where there is none."""
 
 _MATRIX = re.compile(r"\[([^\[\]]*)\]")
 """What a case's id says of its combination of variables."""
@@ -45,7 +45,7 @@ def column_of(entry: CaseRow) -> Column:
     if case is None:
         return entry.agent, entry.model, ""
     agent = entry.agent if entry.named else column_agent(case, entry.agent)
-    return agent, entry.model, case.prompt or ""
+    return agent, entry.model, case.prompt or case.connection or ""
 
 
 def columns_of(rows: Iterable[CaseRow]) -> list[Column]:
@@ -209,7 +209,8 @@ def _combination(cell: CaseRow) -> str:
 
 def _test_key(cell: CaseRow) -> str:
     case = cell.case
-    if case is None or not in_columns(case):
+    # The connections that a network's test is asked over are columns of it, as in lists.
+    if case is None or not (in_columns(case) or (case.connection and case.variant)):
         return cell.case_id
     return json.dumps([case.suite, case.name, case.line, case.vars], sort_keys=True, default=str)
 
