@@ -341,3 +341,29 @@ def test_expected_rows_of_a_backend_say_in_a_frame_what_their_verdict_did() -> N
         assert align(wanted, answer).same_cells().get_column("d").all()
     own = SqlResult(["d", "m"], frame_of(said))
     assert all(gives_expected(own, wanted, reference=True) for wanted in (said, kept))
+
+
+def test_a_text_null_is_in_quotes_and_a_date_beside_nothing_is_none() -> None:
+    texts = [{"id": 1, "t": "null"}, {"id": 2, "t": "x"}]
+    found = align(texts, [{"id": 1, "t": "NULL"}, {"id": 2, "t": "null"}])
+    assert found.render().splitlines()[:2] == [
+        'row 1 (id=1): t: expected "null", actual NULL',
+        'row 2 (id=2): t: expected x, actual "null"',
+    ]
+    kept = [{"id": 1, "d": "9999-12-31T00:00:00"}, {"id": 2, "d": None}]
+    told = align(kept, [{"id": 1, "d": None}, {"id": 2, "d": "2024-01-05"}], types={"d": "DATE"})
+    assert told.render().splitlines()[:2] == [
+        "row 1 (id=1): d: expected 9999-12-31, actual null (null)",
+        "row 2 (id=2): d: expected null, actual 2024-01-05 (not null)",
+    ]
+    kinds = [cell.kinds for row in (told.row(0), told.row(1)) for cell in row.cells if cell.column == "d"]
+    assert kinds == [("date", "null"), ("null", "date")]
+    assert [cell.kinds for _, cell in told.sampled("d", [0, 1])] == kinds
+    other = align(kept, [{"id": 1, "d": "soon"}, {"id": 2, "d": "soon"}], types={"d": "DATE"})
+    assert other.render().splitlines()[1] == 'row 2 (id=2): d: expected null, actual "soon" (not null)'
+
+
+def test_long_texts_are_shown_from_shortly_before_they_part() -> None:
+    long = "lorem ipsum dolor " * 60
+    found = align([{"id": 1, "t": f"{long}A"}], [{"id": 1, "t": f"{long}B"}])
+    assert found.render() == f"row 1 (id=1): t: expected …{long[-20:]}A, actual …{long[-20:]}B"

@@ -126,6 +126,7 @@ def test_a_date_never_loses_the_day_in_which_it_differs() -> None:
         ("Anna", "Anna ", 'Anna→"Anna "'),
         ("", "x", '""→x'),
         (None, "null", 'null→"null"'),
+        ("null", "NULL", '"null"→NULL'),
         ("a", "b", "a→b"),
     ],
 )

@@ -16,7 +16,7 @@ from tui_eval.frames.comparison_rules import ATOL, RTOL
 from tui_eval.frames.numbers import read_number, shortest_text
 from tui_eval.frames.pairs import ColumnPair
 from tui_eval.frames.typed_columns import declared_text
-from tui_eval.frames.value_texts import JSON_TYPES, holder, instant, nested_text, plain
+from tui_eval.frames.value_texts import JSON_TYPES, holder, instant, moment, nested_text, plain
 from tui_eval.guard.text import clip
 
 Status = Literal["same", "different", "missing", "extra"]
@@ -108,7 +108,8 @@ def told_apart(
 
 
 def _in_quotes(text: str | None, kind: str, always: bool) -> str | None:
-    if text is None or kind != "text" or not (always or text != text.strip() or not text):
+    unseen = text is not None and (text != text.strip() or text in ("", "null"))
+    if text is None or kind != "text" or not (always or unseen):
         return text
     return f'"{text}"'
 
@@ -141,7 +142,7 @@ def _kind(made_of: type) -> str:
 def compared(name: str, one: ColumnPair, expected: Any, actual: Any, same: bool) -> Cell:
     """The cell of two rows that belong together, with these values."""
     texts = text_beside(one, expected), text_beside(one, actual)
-    kinds = _kind_beside(one, expected), kind_of(actual)
+    kinds = beside_nothing(one, texts, (_kind_beside(one, expected), kind_of(actual)))
     if same:
         return Cell(name, *texts, True, _near(one, expected, actual) if texts[0] != texts[1] else "", kinds)
     return Cell(name, *texts, False, _why(one, expected, actual), kinds)
@@ -153,6 +154,19 @@ def _kind_beside(one: ColumnPair, expected: Any) -> str:
         kind = one.expected.type_name
         return "interval" if kind.upper() == "INTERVAL" else "list" if kind.endswith("]") else "object"
     return kind_of(expected)
+
+
+def beside_nothing(
+    one: ColumnPair | None, texts: tuple[str | None, str | None], kinds: tuple[str, str]
+) -> tuple[str, str]:
+    """The kinds of two values, of which one is nothing and the other a date or a time that came as text."""
+    if one is None or one.expected.kind != "time" or not one.expected.typed or set(kinds) != {"null", "text"}:
+        return kinds
+    at = kinds.index("text")
+    if moment(texts[at] or "") is None:
+        return kinds
+    word = one.expected.type_name.partition(" ")[0].partition("_")[0].lower() or "date"
+    return (word, kinds[1]) if at == 0 else (kinds[0], word)
 
 
 def _is_number(value: Any) -> bool:

@@ -15,6 +15,7 @@ from tui_eval.frames.cells import (
     Cell,
     Cells,
     Status,
+    beside_nothing,
     cell_text,
     compared,
     kind_of,
@@ -360,7 +361,10 @@ class Difference:
         numbers = zip(e_all.gather(at).to_list(), a_all.gather(at).to_list(), apart, strict=True)
         (e_texts, e_kinds), (a_texts, a_kinds) = sides
         return [
-            (_status(e, a, bad), Cell(name, wanted, given, alike, "", kinds))
+            (
+                _status(e, a, bad),
+                Cell(name, wanted, given, alike, "", beside_nothing(one, (wanted, given), kinds)),
+            )
             for (e, a, bad), wanted, given, alike, kinds in zip(
                 numbers, e_texts, a_texts, same, zip(e_kinds, a_kinds, strict=True), strict=True
             )
@@ -420,11 +424,11 @@ class Difference:
         named = ", ".join(f"{c.column}={_clip(c.expected)}" for c in cells if c.column in self.key and c.same)
         place = f"row {_one(found.expected_index)}" + (f" ({named})" if named else "")
         return [
-            f"{place}: {cell.column}: expected {_clip(wanted)}, actual {_clip(given)}"
+            f"{place}: {cell.column}: expected {wanted}, actual {given}"
             + (f" ({cell.why})" if cell.why and cell.why != "value" else "")
             for cell in cells
             if not cell.same
-            for wanted, given in [told_apart(cell.expected, cell.actual, cell.kinds)]
+            for wanted, given in [_both(*told_apart(cell.expected, cell.actual, cell.kinds))]
         ]
 
 
@@ -520,6 +524,21 @@ def _one(index: int | None) -> int:
 def _clip(text: str | None) -> str:
     text = "nothing" if text is None else text.replace("\n", "\\n") or '""'
     return text if len(text) <= _CELL else text[: _CELL - 1] + "…"
+
+
+_BEFORE = 20
+"""Characters before the place where two long texts part."""
+
+
+def _both(expected: str | None, actual: str | None) -> tuple[str, str]:
+    """Two values that differ, each on a line; from shortly before their difference where that would be cut off."""
+    wanted, given = expected or "", actual or ""
+    shorter = min(len(wanted), len(given))
+    at = next((at for at in range(shorter) if wanted[at] != given[at]), shorter)
+    if at < _CELL - _BEFORE:
+        return _clip(expected), _clip(actual)
+    first = at - _BEFORE
+    return _clip(f"…{wanted[first:]}"), _clip(f"…{given[first:]}")
 
 
 def _values(cells: list[Cell], side: Literal["expected", "actual"]) -> str:
