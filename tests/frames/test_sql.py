@@ -289,6 +289,27 @@ def test_sqlite_is_read_into_memory(tmp_path: Path) -> None:
         execute(spec, "SELECT * FROM read_csv('/etc/passwd')")
 
 
+def test_two_files_of_one_name_are_an_error_that_names_both(tmp_path: Path) -> None:
+    for name in ("orders.csv", "orders.tsv", "other.csv"):
+        (tmp_path / name).write_text("a\n1\n")
+    files = DatabaseSpec("raw", "files", str(tmp_path))
+    with pytest.raises(SqlError, match=r"'raw': orders.csv and orders.tsv are both the table orders: rename"):
+        execute(files, "SELECT * FROM orders")
+    assert rows(execute(files, "SELECT * FROM other")) == [{"a": 1}]
+
+
+def test_a_view_over_files_beside_the_database_says_what_to_do(shop: DatabaseSpec, tmp_path: Path) -> None:
+    import duckdb
+
+    (tmp_path / "raw.csv").write_text("a\n1\n")
+    with duckdb.connect(str(shop.path)) as connection:
+        connection.execute(f"CREATE VIEW raw AS SELECT * FROM read_csv('{tmp_path / 'raw.csv'}')")
+    with pytest.raises(
+        SqlError, match=r"raw\.csv.* \(SQL reads no files here, nor do views over them: make each a table, or"
+    ):
+        execute(shop, "SELECT * FROM raw")
+
+
 def test_a_folder_of_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,name\n1,x\n2,y\n")
     (tmp_path / "b.json").write_text('[{"id": 1, "v": 2.5}]')

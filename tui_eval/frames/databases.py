@@ -282,6 +282,7 @@ def _load_files(
     named = _named(connection, sql)
     named_here = named is not None and named <= {file.stem.lower() for file in files}
     loaded = 0
+    tables: dict[str, str] = {}
     within = (folder if folder.is_dir() else folder.parent).resolve()
     for file in files:
         reader = readers.get(file.suffix.lower())
@@ -293,8 +294,14 @@ def _load_files(
                 f"database {database.name!r}: {file.name} is a link that leads out of the folder: it is not read"
             )
         loaded += 1
-        needed = named is None or file.stem.lower() in named
+        table = file.stem.lower()
+        needed = named is None or table in named
         if not needed and named_here:
+            continue
+        if (other := tables.setdefault(table, file.name)) != file.name:
+            if needed:
+                both = f"{other} and {file.name} are both the table {file.stem}"
+                raise SqlError(f"database {database.name!r}: {both}: rename one of them")
             continue
         # A name is one file, also where it has characters that DuckDB would take for a pattern.
         name = _WILD.sub(lambda found: f"[{found[0]}]", str(real))

@@ -47,6 +47,8 @@ def queried(
             raise watch.error("the query was interrupted") from None
         except duckdb.OutOfMemoryException:
             raise SqlError(f"the query needs more than {memory_mb} MB of memory") from None
+        except duckdb.PermissionException as problem:
+            raise watch.error(f"{one_line(problem)}{_BESIDE}") from None
         except duckdb.Error as problem:
             detail = "" if watch.reason else _detail(connection, query, problem)
             raise watch.error(one_line(problem), detail) from None
@@ -54,6 +56,12 @@ def queried(
             if watch.reason:  # its rows were being read: polars has an error of its own for that
                 raise TooLate(watch.reason) from None
             raise
+
+
+_BESIDE = (
+    " (SQL reads no files here, nor do views over them: "
+    "make each a table, or put it into the folder of a database of type files)"
+)
 
 
 def _detail(connection: duckdb.DuckDBPyConnection, query: str, problem: duckdb.Error) -> str:
