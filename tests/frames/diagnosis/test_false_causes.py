@@ -298,6 +298,8 @@ def test_the_two_best_of_each_group_for_the_best_one_are_no_join_that_fans_out()
     best = [{"dept": "ops", "name": "Ann", "pay": 90}, {"dept": "hr", "name": "Bo", "pay": 80}]
     second = [{"dept": "ops", "name": "Cy", "pay": 85}, {"dept": "hr", "name": "Di", "pay": 70}]
     assert "fan_out" not in {found.code for found in diagnose(best, best + second).findings}
+    least = [{"dept": "ops", "name": "Ed", "pay": 20}, {"dept": "hr", "name": "Flo", "pay": 30}]
+    assert diagnose(best, least + second).lines == ["dept, unique in expected, repeats 2 times"]
 
 
 PLANS = [

@@ -187,6 +187,7 @@ def _join_word(finding: Finding) -> str:
         if grouped
         else _guess(finding, join="a join fans out")
     )
+    guess = "" if finding.parameters.get("strange") else guess
     alike = ": the same rows again" if finding.parameters["alike"] else guess
     often = "once" if finding.explained == 1 else f"{finding.explained:,} times"
     verb = _verb(finding, "repeats", "repeat")

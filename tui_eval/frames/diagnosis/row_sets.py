@@ -278,8 +278,18 @@ def _fan_out(difference: Difference, rows: pl.Series, extra: int) -> Finding:
     hashes = row_hashes(list(difference.pairs.values()), values=True)[1]
     counts = hashes.is_duplicated().gather(rows)
     alike = bool(counts.all()) and not difference.surplus
-    return Finding(
-        "fan_out", difference.key, len(rows), extra, {"alike": alike, "grouped": _told_by(difference)}
+    told = {"alike": alike, "grouped": _told_by(difference), "strange": _named_otherwise(difference)}
+    return Finding("fan_out", difference.key, len(rows), extra, told)
+
+
+def _named_otherwise(difference: Difference) -> bool:
+    """Whether rows of one key name something else throughout: these are others, and no join repeated them."""
+    e_rows, a_rows = difference.aligned()
+    both = e_rows.is_not_null() & a_rows.is_not_null()
+    same = difference.same_cells().filter(both)
+    return any(
+        one.expected.kind == "text" and name not in difference.key and not same.get_column(name).any()
+        for name, one in difference.pairs.items()
     )
 
 
