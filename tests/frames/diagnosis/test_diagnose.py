@@ -1296,6 +1296,8 @@ def test_what_is_near_by_chance_is_no_rounding_and_no_factor(expected: list[Any]
         ([50.0, 25.0, 12.5], ["51%", "26%", "13.5%"], ""),
         ([[1, 2], [3, 4], [5, 5, 6]], [[2, 1], [4, 3], [6, 5, 5]], "with the same elements in another order"),
         ([[1, 2], [3, 4], [5, 5, 6]], [[2, 2], [4, 4], [6, 6, 5]], ""),
+        ([["a", "b"], ["c"], ["d", "e"]], ["a,b", "c", "e | d"], "a text instead of a list"),
+        ([["a", "b"], ["c"], ["d", "e"]], ["a,c", "d", "e | a"], ""),
         (days(9), [f"{day:%m/%d/%Y}" for day in days(9)], "written as MM/DD/YYYY"),
         (days(9), [f"{day:%d/%m/%Y}" for day in days(9)], "written as DD/MM/YYYY"),
         (days(9), [f"{day:%b %d, %Y}" for day in days(9)], "written as Month D, YYYY"),

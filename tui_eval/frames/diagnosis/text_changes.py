@@ -162,13 +162,21 @@ def units(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
     )
 
 
+_BETWEEN = r"\s*[,;|]\s*"
+"""What stands between the elements of a list that is written as a text (`string_agg`)."""
+
+
 def elements(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
-    """Lists (as they are compared, in one spelling) that have the same elements in another order."""
+    """Lists (as they are compared, in one spelling) that have the same elements in another order, or as one text."""
     plain = {name: values.str.strip_prefix("\0") for name, values in (("e", e), ("a", a))}
     one, other = pl.col("e"), pl.col("a")
     lists = one.str.contains(r"^\[.*\]$") & other.str.contains(r"^\[.*\]$")
     parts = [side.str.slice(1, side.str.len_chars() - 2).str.split(", ").list.sort() for side in (one, other)]
     yield ValueChange("elements", series(plain, true(lists & (parts[0] == parts[1]))))
+    joined = other.str.replace_all(_BETWEEN, ", ").str.strip_chars().str.split(", ").list.sort()
+    plainly = parts[0].list.eval(pl.element().str.strip_chars("'\""))
+    told = true(one.str.contains(r"^\[.*\]$") & lists.not_() & (plainly == joined))
+    yield ValueChange("kind", series(plain, told), {"wanted": "a list", "given": "a text"})
 
 
 def text_changes(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
