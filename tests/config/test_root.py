@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tui_eval.config import project as config
+from tui_eval.config.nao_config import price_of
 from tui_eval.config.project import ConfigError
 from tui_eval.guard.trust import NeedsTrust, Trust
 
@@ -71,6 +72,28 @@ test:
   k: 0
   comparison: {rtol: 1e-3, decimals: 4}
 """
+
+
+def test_what_nao_charges_for_a_model(project: Project) -> None:
+    """By its own entry, whatever alias its provider is called by, else by the older form's one price of all."""
+    loaded = project(
+        "{}",
+        nao_config__yaml="""
+project_name: shop
+llm:
+  providers:
+  - {provider: google, models: [{id: g, costs: {output: 1}}]}
+  - {provider: openai-compatible/mine, models: [{id: "l:8b", costs: {output: 2}}]}
+  meta: {costs: {input_no_cache: 3, output: 4}}
+""",
+    )
+    assert loaded.nao is not None
+    costs = loaded.nao.costs
+    assert price_of(costs, "google", "g") == price_of(costs, "gemini", "g") == {"output": 1}
+    for name in ("openai-compatible/mine", "openaiCompatible/mine"):
+        assert price_of(costs, name, "l:8b") == {"output": 2}
+    assert price_of(costs, "openai", "gpt-4.1") == {"inputNoCache": 3, "output": 4}
+    assert price_of({}, "openai", "gpt-4.1") is None
 
 
 def test_a_nao_project(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

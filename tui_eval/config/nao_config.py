@@ -265,7 +265,20 @@ class _Reader:
             for part in [entry, *(nested if isinstance(nested, list) else [])]:
                 if isinstance(part, dict):
                     found |= _declared_prices(part)
+            meta = entry.get("meta")  # the older form: one price, of whatever has none of its own
+            if isinstance(meta, dict) and (prices := _price(meta.get("costs"))):
+                found[EVERY_MODEL] = prices
         return found
+
+
+EVERY_MODEL = ""
+"""In the place of a model: all that are not priced by themselves."""
+
+
+def price_of(costs: dict[str, dict[str, float]], provider: str, model_id: str) -> dict[str, float] | None:
+    """What a project's configuration (`costs`) says that a model costs; None where it says nothing of it."""
+    named = costs.get(f"{_kind(provider)}:{model_id}") or costs.get(model_id)
+    return named or costs.get(EVERY_MODEL)
 
 
 def _declared_prices(provider: dict[Any, Any]) -> dict[str, dict[str, float]]:

@@ -21,6 +21,7 @@ from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
 from tui_eval.agents.nao.nao_auth import Credentials
 from tui_eval.causes import wrong_query
+from tui_eval.config.nao_config import price_of
 from tui_eval.config.project import NAO_URL, AgentSpec
 from tui_eval.events import (
     Event,
@@ -452,8 +453,7 @@ class NaoSession(Session):
             body["sql"] = request.sql
         if request.database:
             body["databaseId"] = request.database
-        declared = self.agent.services.nao_costs
-        costs = declared.get(":".join(self.model.values())) or declared.get(self.model["modelId"])
+        costs = price_of(self.agent.services.nao_costs, self.model["provider"], self.model["modelId"])
         if costs:
             body["meta"] = {"costs": costs}
         return body
