@@ -171,6 +171,16 @@ def no_formula(text: str) -> str:
     return text
 
 
+_HALVES = r"[\ud800-\udbff][\udc00-\udfff]"
+
+
+def whole_characters(text: str) -> str:
+    """The text with halves of characters that came in two pieces (JavaScript cuts texts between them) put together."""
+    if text.isascii():
+        return text
+    return re.sub(_HALVES, lambda found: found[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+
+
 def storable_text(text: str) -> str:
     """The text as valid Unicode: lone surrogates become U+FFFD, pairs become their character."""
     if text.isascii():

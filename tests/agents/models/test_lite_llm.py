@@ -176,6 +176,21 @@ async def test_a_request_is_sent_again_as_to_any_model(
     await it.close()
 
 
+async def test_a_character_may_come_in_two_parts(made) -> None:
+    """Pydantic cannot write a half, which ended the attempt."""
+
+    class Half(Part):
+        def model_dump_json(self, **_: Any) -> str:
+            raise ValueError("Error serializing to JSON: surrogates not allowed")
+
+        def model_dump(self, **_: Any) -> dict[str, Any]:
+            return json.loads(super().model_dump_json())
+
+    library = Library([Half(content="\ud83c"), Half(content="\udf89 ok"), Part(finish="stop")])
+    events, _ = await talk(made(library), "hi")
+    assert [event.reply.text for event in events if isinstance(event, Finished)] == ["🎉 ok"]
+
+
 async def test_what_has_begun_to_answer_is_not_asked_again(made) -> None:
     class Breaking(Library):
         async def acompletion(self, **given: Any) -> Any:

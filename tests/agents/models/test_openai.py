@@ -388,6 +388,14 @@ def test_calls_of_several_tools_are_told_apart(pieces: list[list[dict[str, objec
     ]
 
 
+def test_a_character_of_a_text_or_of_arguments_may_come_in_two_pieces() -> None:
+    completion = Completion(1)
+    for text, raw in (("\ud83c", '{"q":"\ud83c'), ("\udf89", '\udf89"}')):
+        delta = {"content": text, "tool_calls": [_call(0, "a", "search" if "{" in raw else None, raw)]}
+        completion.add(json.dumps({"choices": [{"index": 0, "delta": delta}]}), "here")
+    assert completion.text == "🎉" and completion.calls[0].arguments == {"q": "🎉"}
+
+
 @pytest.mark.parametrize("index", [(0, 0), (None, None), (0, 1)])
 @pytest.mark.parametrize("cut", [False, True])
 def test_two_calls_of_one_tool_under_one_id_are_two(index: tuple[int | None, int | None], cut: bool) -> None:

@@ -172,6 +172,19 @@ def test_what_a_turn_waited_for_others_is_not_its_time(monkeypatch: pytest.Monke
     assert turn(4, 50.0) == 50.0 and turn(5, 4000.0) == 4000.0
 
 
+def test_a_character_that_comes_in_two_pieces_is_judged_as_one() -> None:
+    """JavaScript cuts texts in the middle of an emoji: it was shown, and `should_not_contain` let it pass."""
+    collector = Collector(None, 1, Masker([]))
+    collector.begin(1, "hi")
+    halves = "\ud83c", "\udf89 ok"
+    for text in halves:
+        collector.take(TextDelta(text))
+    reply = Reply(turn=1, text="".join(halves))
+    collector.take(Finished(reply))
+    assert reply.text == "🎉 ok"
+    assert [entry.text for entry in collector.entries if entry.kind == "assistant"] == ["🎉 ok"]
+
+
 def test_a_clock_that_is_set_makes_no_odd_times(monkeypatch: pytest.MonkeyPatch) -> None:
     collector = Collector(None, 1, Masker([]))
     collector.begin(1, "hi")

@@ -38,6 +38,7 @@ from tui_eval.events import (
     UsageReport,
 )
 from tui_eval.guard import figures
+from tui_eval.guard.text import whole_characters
 from tui_eval.model import Entry, Reply, Usage
 from tui_eval.model_ids import plain_name
 
@@ -243,7 +244,7 @@ class AnthropicAnswer:
 
     def _close(self, index: int) -> Event | None:
         block, parts = self._open.pop(index, ({}, []))
-        text = "".join(parts)
+        text = whole_characters("".join(parts))
         if block.get("type") in ("text", "thinking"):
             key = block["type"]
             block[key] = text_of(block.get(key)) + text

@@ -348,7 +348,12 @@ def _headers(error: Exception) -> dict[str, str]:
 async def _next(answer: Any, parts: AsyncIterator[Any] | None) -> str | None:
     """The next part of an answer, or all of it, as JSON; None at its end."""
     part = answer if parts is None else await anext(parts, None)
-    return None if part is None else part.model_dump_json(exclude_none=True)
+    if part is None:
+        return None
+    try:
+        return part.model_dump_json(exclude_none=True)
+    except ValueError:  # half of a character, whose other half comes with the next part
+        return encode(part.model_dump(exclude_none=True)).decode()
 
 
 def _knows_schemas(library: Any, model: str) -> bool:

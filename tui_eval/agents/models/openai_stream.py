@@ -14,6 +14,7 @@ from tui_eval.agents.models import finish_reasons
 from tui_eval.agents.models.model_call import no_json
 from tui_eval.events import Event, ReasoningDelta, TextDelta, ToolCallStarted, UsageReport
 from tui_eval.guard import figures
+from tui_eval.guard.text import whole_characters
 from tui_eval.model import Usage
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class CompletedCall(msgspec.Struct):
         if not self.raw.strip():
             return {}
         try:
-            return decode(self.raw)
+            return decode(whole_characters(self.raw))
         except ValueError:
             return self.raw
 
@@ -166,7 +167,7 @@ class Completion:
     @property
     def text(self) -> str:
         """The text so far."""
-        return "".join(self.parts)
+        return whole_characters("".join(self.parts))
 
     @property
     def old_calls(self) -> list[CompletedCall]:

@@ -15,7 +15,7 @@ from tui_eval.agents.models.finish_reasons import cut_off
 from tui_eval.engine.places.attempt_place import AttemptLog
 from tui_eval.guard import figures
 from tui_eval.guard.masker import MaskedStream, Masker
-from tui_eval.guard.text import clip
+from tui_eval.guard.text import clip, whole_characters
 from tui_eval.model import Entry, EntryKind, Exchange, JudgeUse, Reply, Usage, Verdict
 from tui_eval.store.encoding import encode_json
 from tui_eval.store.schema import FOR_PERSON
@@ -181,6 +181,7 @@ class Collector:
     def failed(self, message: str, answer: str = "") -> None:
         """The turn ended with an error; what was said so far stays."""
         self._close_text()
+        answer = whole_characters(answer)
         if answer and not self._said(answer):
             self._add("assistant", text=answer)
         self._add("error", text=message, error=message)
@@ -277,7 +278,7 @@ class Collector:
             return
         entry, pieces = self._open
         self._open = None
-        entry.text = "".join(pieces)
+        entry.text = whole_characters("".join(pieces))
         if entry.started_at is not None:
             entry.duration_ms = round((self._now() - entry.started_at) * 1000, 1)
         if entry.kind == "assistant":
@@ -344,6 +345,7 @@ class Collector:
 
     def _finish(self, reply: Reply) -> None:
         self._close_text()
+        reply.text = whole_characters(reply.text)
         spent = max(0.0, (self._now() - self._turn_started) * 1000)
         # Measured from the turn's beginning it has what was waited in it; what an agent reports itself has not.
         if reply.latency_ms is None or spent < reply.latency_ms <= spent + self._held_ms + 1:
