@@ -527,3 +527,46 @@ async def test_an_object_around_a_boolean_is_neither_true_nor_false(kind: str, c
         host.close()
     assert judgement.outcome == "failed"
     assert "which is no" in judgement.message
+
+
+_TOOL = '{"type": "function", "function": {"name": "book", "parameters": {"type": "object", "required": ["day"]}}}'
+_NAMED = [
+    "file://t.json",
+    "file://t.yaml",
+    ["file://one.json"],
+    ["file://t.json"],
+    "file://t.py:own",
+    "file://t.js:own",
+]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("named", _NAMED)
+@pytest.mark.parametrize(("arguments", "outcome"), [('{"day": 1}', "passed"), ("{}", "failed")])
+async def test_calls_are_held_against_tools_that_the_provider_names_as_files(
+    services: JudgeServices, named: Any, arguments: str, outcome: str
+) -> None:
+    for name, text in (("t.json", f"[{_TOOL}]"), ("t.yaml", f"- {_TOOL}"), ("one.json", _TOOL)):
+        (services.root / name).write_text(text)
+    (services.root / "t.py").write_text(f"def own():\n    return [{_TOOL}]\n")
+    (services.root / "t.js").write_text(f"module.exports.own = () => [{_TOOL}];")
+    call = {"type": "function", "id": "1", "function": {"name": "book", "arguments": arguments}}
+    judgement = await judged(
+        [{"type": "is-valid-openai-tools-call"}],
+        [call],
+        services=services,
+        provider={"id": "openai:chat:m", "config": {"tools": named}},
+    )
+    assert judgement.outcome == outcome
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_function_call_is_held_against_functions_of_a_file(services: JudgeServices) -> None:
+    (services.root / "f.json").write_text('[{"name": "book", "parameters": {"type": "object"}}]')
+    judgement = await judged(
+        [{"type": "is-valid-openai-function-call"}],
+        {"name": "book", "arguments": "{}"},
+        services=services,
+        provider={"id": "openai:chat:m", "config": {"functions": "file://f.json"}},
+    )
+    assert judgement.outcome == "passed"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
 from tui_eval.assertions import evidence as seen
-from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
+from tui_eval.assertions.judge_input import JudgeInput
+from tui_eval.formats.promptfoo.judge import code, expected_values
+from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant, read
 from tui_eval.formats.promptfoo.judge.json_schema import mismatch
 from tui_eval.javascript import values as js
+from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.model import Evidence
 
 _LINE = r"[^\n\r\u2028\u2029]+"  # JavaScript's `.+`
@@ -109,7 +113,7 @@ def _named(call: Any) -> set[str]:
     return {name} if isinstance(name, str) else set()
 
 
-def tools_call(call: AssertionCall) -> Result:
+async def tools_call(call: AssertionCall) -> Result:
     """Each OpenAI tool call fits the provider's `config.tools`; `not-` makes no difference.
 
     Where the output, as text, reports tools of an MCP server, one error among them fails it, wherever it stands.
@@ -131,8 +135,8 @@ def tools_call(call: AssertionCall) -> Result:
     if not calls or len(calls) != len(listed) or not all(map(_is_call, calls)):
         reason = f"OpenAI did not return a valid-looking tools response: {js.json_text(output)}"
         return _none(call, reason)
-    tools = _provider_config(call).get("tools")
-    if not isinstance(tools, list):
+    tools = await _configured(call, "tools")
+    if tools is None:
         return _bad(call, "No tools configured in provider, but output contains tool calls")
     functions = [
         tool["function"]
@@ -142,15 +146,15 @@ def tools_call(call: AssertionCall) -> Result:
     return _against(call, calls, functions)
 
 
-def function_call(call: AssertionCall) -> Result:
+async def function_call(call: AssertionCall) -> Result:
     """An OpenAI function call fits the provider's `config.functions`; `not-` makes no difference."""
     output = call.output
     given = output.get("function_call", output) if isinstance(output, dict) else None
     if not _is_call(given):
         reason = f"OpenAI did not return a valid-looking function call: {js.json_text(output)}"
         return _none(call, reason)
-    functions = _provider_config(call).get("functions")
-    if not isinstance(functions, list):
+    functions = await _configured(call, "functions")
+    if functions is None:
         return _bad(call, "No functions configured in provider, but output contains a function call")
     return _against(call, [given], functions)
 
@@ -203,6 +207,29 @@ def _none(call: AssertionCall, reason: str) -> Result:
     words = "the reply is text with JSON in it" if looks_like_one else "the reply is text"
     told = [Evidence("missing", "no-call", text=words, rule="json" if looks_like_one else "text")]
     return Result(False, 0.0, reason, actual=call.text, evidence=told)
+
+
+async def _configured(call: AssertionCall, key: str) -> list[Any] | None:
+    """What the provider's `config` lists under a key, with what it names as `file://…` read: JSON, YAML, or a function
+    of Python or JavaScript that gives it. None where it lists nothing."""
+    given = _provider_config(call).get(key)
+    if not isinstance(given, list) and not expected_values.is_file(given):
+        return None
+    found: list[Any] = []
+    for one in given if isinstance(given, list) else [given]:
+        named = isinstance(one, str) and expected_values.is_file(one)
+        value = await _of_file(one, call.evidence) if named else one
+        found += value if isinstance(value, list) else [value]
+    return found
+
+
+async def _of_file(reference: str, evidence: JudgeInput) -> Any:
+    path, function = expected_values.split_reference(reference)
+    target = expected_values.place(path, evidence)
+    if target.suffix == ".py" or target.suffix in JAVASCRIPT_ENDINGS:
+        named = function or "get_tools"
+        return await code.call_file_with(target, named, evidence, [], module_default=function is None)
+    return expected_values.parsed(path, target.suffix, await asyncio.to_thread(read, target))
 
 
 def _provider_config(call: AssertionCall) -> dict[str, Any]:
