@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
@@ -179,7 +180,9 @@ def usual_secret(options: Options, key: str, url: str, *variables: str) -> str |
 
 
 _IN_FILES = ("tools", "tool_choice", "functions", "response_format", "output_format", "schema")
+_LISTS = ("tools", "functions")
 _FORMATS = ("response_format", "output_format")
+_CODE = re.compile(r"\.(?:py|[cm]?[jt]s)(?::\w+)?$")
 
 
 def asked_with(options: Options) -> dict[str, Any]:
@@ -205,8 +208,11 @@ def loaded(options: Options, parameters: dict[str, Any]) -> dict[str, Any]:
     """
     result = dict(parameters)
     for key in _IN_FILES:
-        if _in_file(result.get(key)):
+        if _in_file(result.get(key), key):
             result[key] = _from_file(options, result[key], key)
+    for key in _LISTS:
+        if isinstance(given := result.get(key), list) and any(_in_file(one, key) for one in given):
+            result[key] = [item for one in given for item in _items(options, one, key)]
     for key in _FORMATS:
         if isinstance(form := result.get(key), dict):
             result[key] = _with_schema(options, form, key)
@@ -215,17 +221,31 @@ def loaded(options: Options, parameters: dict[str, Any]) -> dict[str, Any]:
 
 def _with_schema(options: Options, form: dict[str, Any], key: str) -> dict[str, Any]:
     """A format whose schema stands in a file of its own (`schema: file://…`), here or within `json_schema`."""
-    if _in_file(form.get("schema")):
+    if _in_file(form.get("schema"), key):
         return {**form, "schema": _from_file(options, form["schema"], f"{key}.schema")}
     inner = form.get("json_schema")
-    if isinstance(inner, dict) and _in_file(inner.get("schema")):
+    if isinstance(inner, dict) and _in_file(inner.get("schema"), key):
         schema = _from_file(options, inner["schema"], f"{key}.json_schema.schema")
         return {**form, "json_schema": {**inner, "schema": schema}}
     return form
 
 
-def _in_file(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith("file://")
+def _items(options: Options, one: Any, key: str) -> list[Any]:
+    """An item of a list, or what the file that it names holds: one or several."""
+    found = _from_file(options, one, key) if _in_file(one, key) else one
+    return found if isinstance(found, list) else [found]
+
+
+def _in_file(value: Any, key: str) -> bool:
+    """Whether a value names a file to be read; code that gives tools is run where they are wanted (`made_tools`)."""
+    return (
+        isinstance(value, str) and value.startswith("file://") and not (key == "tools" and names_code(value))
+    )
+
+
+def names_code(value: str) -> bool:
+    """Whether a setting names a Python or JavaScript file, with or without a function."""
+    return value.startswith("file://") and _CODE.search(value) is not None
 
 
 def _from_file(options: Options, reference: str, key: str) -> Any:

@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agents.promptfoo.test_promptfoo_providers import AnyServer, provider
+from tests.agents.promptfoo.test_promptfoo_providers import AnyServer, needs_node, provider
 from tests.scripting.python.test_python_host import alive
 from tests.servers.base import Planned
 from tests.support.agents import context, of, talk
 from tests.support.waiting import until
-from tui_eval.agents import AgentError, Request, Session, for_provider
+from tui_eval.agents import AgentError, Request, Services, Session, create, for_provider
 from tui_eval.agents.promptfoo.promptfoo_models import betas, chat, messages, responses, spoken
 from tui_eval.config.project import Config, ConfigError, fill
 from tui_eval.events import Event, Finished, Note, ReasoningDelta, TextDelta, ToolCall
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Reply
 
 VARIABLES = ("OPENAI_MAX_TOKENS", "OPENAI_TEMPERATURE", "OPENAI_TOP_P", "OPENAI_MAX_COMPLETION_TOKENS",
@@ -222,6 +223,55 @@ async def test_a_format_s_schema_may_stand_in_a_file_of_its_own(
     given = f"file://{tmp_path}/f.json" if in_file else form
     await asked(server, "openai:chat:m", completion(content="{}"), response_format=given)
     assert server.requests[0].body["response_format"]["json_schema"]["schema"] == {"type": "object"}
+
+
+@pytest.mark.parametrize("key", ["tools", "functions"])
+async def test_lists_of_files_are_the_tools_of_all(server: AnyServer, tmp_path: Path, key: str) -> None:
+    (tmp_path / "several.json").write_text(json.dumps([{"name": "a"}, {"name": "b"}]))
+    (tmp_path / "one.yaml").write_text("name: c\n")
+    given: Any = [f"file://{tmp_path}/several.json", {"name": "own"}, f"file://{tmp_path}/one.yaml"]
+    await asked(server, "openai:chat:m", completion(content="x"), **{key: given})
+    assert [one["name"] for one in server.requests[0].body[key]] == ["a", "b", "own", "c"]
+
+
+MODELS = ("openai:chat:m", "openai:responses:m", "anthropic:messages:m", "ollama:chat:m")
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("code", ["t.py:mine", pytest.param("t.js:mine", marks=needs_node)])
+async def test_functions_of_the_suite_give_tools(
+    server: AnyServer, tmp_path: Path, model: str, code: str
+) -> None:
+    """Each case was an error: there is no file `t.py:mine`."""
+    (tmp_path / "t.py").write_text(
+        "def mine():\n    open('ran', 'a').write('x')\n    return [{'name': 'made'}]\n"
+    )
+    (tmp_path / "t.js").write_text("module.exports.mine = async () => [{ name: 'made' }];")
+    config = {"apiBaseUrl": server.url, "apiKey": "none", "tools": [f"file://{code}", {"name": "own"}]}
+    agent = provider({"id": model, "config": config}, tmp_path)
+    for _ in range(2):
+        with suppress(AgentError):  # what the server answers is no model's
+            await talk(agent, "hi")
+    await agent.close()
+    asked_for = [one.body["tools"] for one in server.requests]
+    assert len(asked_for) == 2 and asked_for[0] == asked_for[1]
+    assert [one["name"] for one in asked_for[0]] == ["made", "own"]
+    assert not code.startswith("t.py") or (tmp_path / "ran").read_text() == "x"
+
+
+async def test_only_tools_are_what_a_function_gives(server: AnyServer, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("def mine(): return []")
+    with pytest.raises(ConfigError, match=r"parameters\.functions: cannot read"):
+        await asked(server, "openai:chat:m", completion(), functions=f"file://{tmp_path}/t.py:mine")
+    assert not server.requests
+
+
+def test_functions_that_give_tools_are_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("")
+    entry = {"id": "openai:chat:m", "config": {"tools": "file://t.py:mine"}}
+    spec = for_provider(entry, Config(tmp_path), tmp_path)
+    with pytest.raises(NeedsTrust, match=r"run t\.py"):
+        create(spec, Services(root=tmp_path, trust=Trust()))
 
 
 async def test_a_file_whose_aliases_unfold_to_billions_of_values_is_refused(

@@ -17,6 +17,7 @@ from tui_eval.agents.models.model_call import (
     ModelAgent,
     asked,
     chosen_model,
+    made_tools,
     metadata_of,
     no_json,
     too_many_steps,
@@ -339,6 +340,7 @@ class AnthropicAgent(ModelAgent):
         self.model = spec.model or options.text("model")
         self.system = options.content("system")
         self.parameters = asked_with(options)
+        self.made = made_tools(self.parameters, spec, services)
         self.metadata = options.text("metadata")
         self.max_steps = options.number("max_steps", 10)
         self.stream = spec.options.get("stream", True) is not False
@@ -359,6 +361,8 @@ class AnthropicAgent(ModelAgent):
         """Begin a conversation."""
         model = chosen_model(self.spec, self.model, context)
         await self.toolbox.load()
+        if self.made is not None:
+            self.parameters["tools"] = await self.made.tools()
         session = AnthropicSession(
             self, plain_name(model, "anthropic"), context, tested=context.test is not None
         )
@@ -374,6 +378,8 @@ class AnthropicAgent(ModelAgent):
     async def close(self) -> None:
         """Close connections and the tools' process."""
         await self.client.close()
+        if self.made is not None:
+            await self.made.close()
         await self.toolbox.close()
 
 

@@ -14,11 +14,12 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
-from tui_eval.agents.entry_options import Options
+from tui_eval.agents.entry_options import Options, loaded
 from tui_eval.agents.http.error_answers import backoff, beyond, quota_spent, retry_after
 from tui_eval.agents.http.http_connections import RETRIES, RETRY_STATUS
 from tui_eval.agents.loose_json import encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
+from tui_eval.agents.models.model_call import made_tools
 from tui_eval.agents.promptfoo import promptfoo_outputs
 from tui_eval.config.config_values import destination, host_of, texts_in
 from tui_eval.config.project import AgentSpec
@@ -95,7 +96,8 @@ class LiteLLMAgent(Agent):
             {"base_url", "api_key", "headers", "parameters", "promptfoo", "promptfoo_price", "model"}
         )
         options = Options(spec, services, known)
-        self.parameters = options.mapping("parameters")
+        self.parameters = loaded(options, options.mapping("parameters"))
+        self.made = made_tools(self.parameters, spec, services)
         base_url = options.text("base_url")
         services.trust.require(_wanted(spec.model, base_url, self.parameters))
         self.own_price = prices.own_price(options.mapping("promptfoo_price"))
@@ -136,10 +138,14 @@ class LiteLLMAgent(Agent):
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
+        if self.made is not None:
+            self.parameters["tools"] = await self.made.tools()
         return LiteLLMSession(self, context.model or self.spec.model or "", tested=context.test is not None)
 
     async def close(self) -> None:
         """Close LiteLLM's connections."""
+        if self.made is not None:
+            await self.made.close()
         library = await self._library.taken()
         if library is not None:
             with suppress(Exception):  # it is of no consequence to a run that is over

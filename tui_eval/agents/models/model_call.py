@@ -3,11 +3,11 @@ record whatever becomes of it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, ClassVar, Protocol
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from tui_eval.agents.base import Agent, AgentError, Capabilities, SessionContext
-from tui_eval.agents.entry_options import place
+from tui_eval.agents.base import Agent, AgentError, Capabilities, Services, SessionContext
+from tui_eval.agents.entry_options import names_code, place
 from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import one_line, split_metadata, unread_metadata
@@ -18,6 +18,9 @@ from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Note, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model_ids import plain_name
+
+if TYPE_CHECKING:
+    from tui_eval.agents.programs.suite_scripts import MadeTools
 
 
 class ModelAnswer(Protocol):
@@ -59,6 +62,22 @@ class ModelAgent(Agent):
         known = not (self.promptfoo and context.reference) or promptfoo_models.is_priced(asked or "")
         costs = self.services.prices
         return prices.cost_of(model, asked, told.usage, costs, self.own_price, told.written, priced=known)
+
+
+def made_tools(parameters: Mapping[str, Any], spec: AgentSpec, services: Services) -> MadeTools | None:
+    """The tools of a model where functions of the suite give some of them (`tools: file://tools.py:get_tools`).
+
+    Raises:
+        AgentError: there is no such file.
+        NeedsTrust: the folder is not trusted.
+    """
+    tools = parameters.get("tools")
+    listed = tools if isinstance(tools, list) else [tools]
+    if not any(isinstance(one, str) and names_code(one) for one in listed):
+        return None
+    from tui_eval.agents.programs.suite_scripts import MadeTools  # read late: few suites have some
+
+    return MadeTools(tools, spec, services)
 
 
 def chosen_model(spec: AgentSpec, own: str | None, context: SessionContext) -> str:

@@ -13,7 +13,7 @@ from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
-from tui_eval.agents.models.model_call import chosen_model
+from tui_eval.agents.models.model_call import chosen_model, made_tools
 from tui_eval.agents.promptfoo.promptfoo_models import OLLAMA_KEYS, OLLAMA_OPTIONS, filled_in
 from tui_eval.agents.promptfoo.promptfoo_request import shaped_tools
 from tui_eval.agents.promptfoo.provider_response import prompt_of
@@ -47,6 +47,7 @@ class OllamaAgent(Agent):
         self.model = spec.model or options.text("model")
         self.system = options.content("system")
         self.parameters = loaded(options, options.mapping("parameters"))
+        self.made = made_tools(self.parameters, spec, services)
         for key in self.parameters.keys() - OLLAMA_KEYS:
             raise ConfigError(
                 f"{place(spec, 'parameters')}: Ollama has no option {key!r}; what stands beside its options in a "
@@ -70,13 +71,17 @@ class OllamaAgent(Agent):
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
         model = chosen_model(self.spec, self.model, context)
+        if self.made is not None:
+            self.parameters["tools"] = await self.made.tools()
         return OllamaSession(
             self, plain_name(model, "ollama"), context.model_headers, tested=context.test is not None
         )
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close connections, and the process of functions that gave tools."""
         await self.client.close()
+        if self.made is not None:
+            await self.made.close()
 
 
 class OllamaSession(Session):

@@ -20,6 +20,7 @@ from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import (
     ModelAgent,
     asked,
+    made_tools,
     metadata_of,
     no_model,
     too_many_steps,
@@ -80,6 +81,7 @@ class OpenAIAgent(ModelAgent):
         self.headers = options.headers()
         self.system = options.content("system")
         self.parameters = asked_with(options)
+        self.made = made_tools(self.parameters, spec, services)
         self.format = self.parameters.get("response_format")
         if isinstance(options.mapping("parameters").get("response_format"), str):
             self.format = (
@@ -110,6 +112,8 @@ class OpenAIAgent(ModelAgent):
                 raise no_model(self.spec, f"give one here or with -m{there}")
             model = self.model = served[0]
         await self.toolbox.load()
+        if self.made is not None:
+            self.parameters["tools"] = await self.made.tools()
         session = OpenAISession(self, plain_name(model, "openai"), context, tested=context.test is not None)
         await session.tools.get_ready()
         return session
@@ -181,6 +185,8 @@ class OpenAIAgent(ModelAgent):
     async def close(self) -> None:
         """Close connections and the tools' process."""
         await self.client.close()
+        if self.made is not None:
+            await self.made.close()
         if self.callbacks is not None:
             await self.callbacks.close()
         await self.toolbox.close()

@@ -40,6 +40,8 @@ class OpenAIResponsesAgent(OpenAIAgent):
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""
         model = chosen_model(self.spec, self.model, context)
+        if self.made is not None:
+            self.parameters["tools"] = await self.made.tools()
         return ResponsesSession(self, plain_name(model, "openai"), context, tested=context.test is not None)
 
     def asked_for(self, model: str, request: Request) -> dict[str, Any]:

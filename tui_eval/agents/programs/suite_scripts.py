@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError, Services, SessionContext
+from tui_eval.agents.entry_options import names_code
 from tui_eval.agents.loose_json import one_line, text_of
-from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles, names_code
+from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo.provider_response import provider_options
 from tui_eval.config.project import AgentSpec
 from tui_eval.guard.paths import confine, no_file
@@ -247,6 +248,38 @@ class Scripts:
                 await asyncio.to_thread(host.close)
 
 
+class _Named:
+    """Code that settings name as `file://…`, each run once for all attempts, in whatever place it stands."""
+
+    def __init__(self, settings: Any, services: Services, base: str, what: str, default: str) -> None:
+        self.references = _code_in(settings)
+        self._what = what
+        self._default = default
+        self._scripts = Scripts(services, base)
+        for reference in self.references:
+            path, _ = self._scripts.place(reference, what)
+            services.trust.require(script(path, services.root))
+        self._lock = asyncio.Lock()
+        self._given: dict[str, Any] | None = None
+
+    async def given(self) -> dict[str, Any]:
+        """What each gives, by its reference.
+
+        Raises:
+            AgentError: one fails.
+        """
+        async with self._lock:  # attempts that begin together
+            if self._given is None:
+                self._given = {
+                    one: await self._scripts.value(one, self._what, self._default) for one in self.references
+                }
+        return self._given
+
+    async def close(self) -> None:
+        """Kill the processes that it ran in."""
+        await self._scripts.close()
+
+
 class ScriptConfig:
     """The `options` that a provider which is a Python or Ruby file gets: what `file://…` in its `config` names is
     read when this is made, or run where it is code, once, when they are first asked for. A provider in JavaScript
@@ -259,17 +292,11 @@ class ScriptConfig:
 
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         self._options = provider_options(spec, services.root)
-        self._what = f"provider {spec.name}: config"
-        self._scripts = Scripts(services, spec.base)
-        files = SettingsFiles(services, Path(spec.base or services.root), self._what)
+        what = f"provider {spec.name}: config"
+        files = SettingsFiles(services, Path(spec.base or services.root), what)
         given = self._options["config"]
         self._read = {name: files.filled_in(value, name) for name, value in given.items()}
-        self._to_run = _code_in(given)
-        for reference in self._to_run:
-            path, _ = self._scripts.place(reference, self._what)
-            services.trust.require(script(path, services.root))
-        self._lock = asyncio.Lock()
-        self._made: dict[str, Any] | None = None
+        self._code = _Named(given, services, spec.base, what, "get_config")
 
     async def options(self) -> dict[str, Any]:
         """`{id, label, config, env}`.
@@ -277,19 +304,39 @@ class ScriptConfig:
         Raises:
             AgentError: code that the config names fails.
         """
-        if not self._to_run:
-            return {**self._options, "config": self._read}
-        async with self._lock:  # attempts that begin together: it runs once
-            if self._made is None:
-                found = {
-                    one: await self._scripts.value(one, self._what, "get_config") for one in self._to_run
-                }
-                self._made = _with_code(self._options["config"], self._read, found)
-        return {**self._options, "config": self._made}
+        config = self._read
+        if self._code.references:
+            config = _with_code(self._options["config"], config, await self._code.given())
+        return {**self._options, "config": config}
 
     async def close(self) -> None:
         """Kill the processes that code ran in."""
-        await self._scripts.close()
+        await self._code.close()
+
+
+class MadeTools:
+    """Tools of a model that functions of the suite give (`tools: file://tools.py:get_tools`)."""
+
+    def __init__(self, tools: Any, spec: AgentSpec, services: Services) -> None:
+        self._tools = tools
+        self._code = _Named(tools, services, spec.base, f"provider {spec.name}: tools", "get_tools")
+
+    async def tools(self) -> list[Any]:
+        """All tools, those that are given as they are among them.
+
+        Raises:
+            AgentError: a function fails.
+        """
+        found = await self._code.given()
+        result: list[Any] = []
+        for one in self._tools if isinstance(self._tools, list) else [self._tools]:
+            made = found.get(one, one) if isinstance(one, str) else one
+            result += made if isinstance(made, list) else [made]
+        return result
+
+    async def close(self) -> None:
+        """Kill the processes that they ran in."""
+        await self._code.close()
 
 
 def _code_in(value: Any) -> list[str]:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from pathlib import Path
 from typing import Any
 
 from tui_eval.agents.base import Services
+from tui_eval.agents.entry_options import names_code
 from tui_eval.agents.loose_json import decode, one_line
 from tui_eval.config.project import ConfigError
 from tui_eval.guard.paths import confine, read_file
-
-_CODE = re.compile(r"\.(?:py|[cm]?[jt]s)(?::\w+)?$")
-
-
-def names_code(value: str) -> bool:
-    """Whether a setting names a Python or JavaScript file, with or without a function."""
-    return value.startswith("file://") and _CODE.search(value) is not None
 
 
 class SettingsFiles:

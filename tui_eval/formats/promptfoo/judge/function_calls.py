@@ -217,9 +217,9 @@ async def _configured(call: AssertionCall, key: str) -> list[Any] | None:
         return None
     found: list[Any] = []
     for one in given if isinstance(given, list) else [given]:
-        named = isinstance(one, str) and expected_values.is_file(one)
-        value = await _of_file(one, call.evidence) if named else one
-        found += value if isinstance(value, list) else [value]
+        if isinstance(one, str) and expected_values.is_file(one):
+            one = await _of_file(one, call.evidence)
+        found += one if isinstance(one, list) else [one]
     return found
 
 
