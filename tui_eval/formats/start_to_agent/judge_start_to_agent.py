@@ -249,8 +249,10 @@ def _said(evidence: JudgeInput, name: str) -> list[int | float | None]:
     """What each reply's metadata says under this name; None where it does not."""
     said = [(reply.metadata or {}).get(name) for reply in evidence.replies]
     if evidence.reference:
-        for value in said:
-            if value is not None and not isinstance(value, int | float):
+        for value, reply in zip(said, evidence.replies, strict=True):
+            # One that is null is not left out, where no usage of the reply's says more.
+            null = value is None and reply.usage is None and name in (reply.metadata or {})
+            if null or (value is not None and not isinstance(value, int | float)):
                 raise _ends_there(name, value)
         return said
     for value in said:
@@ -277,8 +279,6 @@ def _names(listed: Any, evidence: JudgeInput) -> list[str]:
     not the name in it, and a text is its letters."""
     if not evidence.reference:
         return figures.tools(listed)
-    if listed is None:
-        return []
     if not isinstance(listed, str | Mapping | list | tuple | set | frozenset):
         raise _ends_there("tools_used", listed)
     return [name for name in listed if isinstance(name, str) and name]
