@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import threading
@@ -12,7 +13,7 @@ import pytest
 
 from tests.support.promptfoo_cases import evidence_for
 from tui_eval.formats import judge
-from tui_eval.formats.promptfoo.judge import html, registry, similarity
+from tui_eval.formats.promptfoo.judge import html, json_schema, registry, similarity
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
 from tui_eval.model import Verdict
 
@@ -65,6 +66,40 @@ async def test_yaml_whose_aliases_unfold_to_billions_of_values_is_an_error(kind:
     assert found.passed is None and "its aliases unfold to more than" in found.reason
     found = await verdict('{"a": 1}', {"type": "is-json", "value": bomb}, services)
     assert found.passed is None and "its aliases unfold to more than" in found.reason
+
+
+def _doubling(key: str) -> dict[str, Any]:
+    parts = {f"a{n}": {key: [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(40)}
+    return {"$ref": "#/$defs/a0", "$defs": parts | {"a40": {"type": "object"}}}
+
+
+@pytest.mark.parametrize("kind", ["is-json", "not-is-json", "contains-json"])
+@pytest.mark.parametrize("key", ["allOf", "oneOf"])
+async def test_a_schema_that_asks_for_a_trillion_steps_is_an_error(
+    kind: str, key: str, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run went on for ever, deaf to ctrl+c and every time limit."""
+    monkeypatch.setattr(json_schema, "_STEPS", 30_000)
+    found = await verdict('{"a": 1}', {"type": kind, "value": json.dumps(_doubling(key))}, services)
+    assert found.passed is None and "takes too many steps" in found.reason
+
+
+async def test_a_schema_that_asks_for_many_steps_is_looked_at_beside_the_loop(services: Any) -> None:
+    schema = {"items": {"anyOf": [{"enum": [f"{a}{b}" for b in range(40)]} for a in range(60)]}}
+    output = json.dumps(["5939"] * 40)
+    assert (await verdict(output, {"type": "is-json", "value": schema}, services)).passed
+    found = await verdict(output.replace("5939", "none"), {"type": "is-json", "value": schema}, services)
+    assert found.passed is False
+
+
+@pytest.mark.parametrize("objects", [False, True])
+async def test_items_that_must_differ_are_compared_in_one_pass(objects: bool, services: Any) -> None:
+    """A list of 100,000 numbers with one twice at its end took minutes, one of objects hours."""
+    items = [{"n": number} if objects else number for number in range(60_000)]
+    wanted = {"type": "is-json", "value": {"uniqueItems": True}}
+    assert (await verdict(json.dumps([*items, True, 1.5]), wanted, services)).passed
+    found = await verdict(json.dumps([*items, items[-1]]), wanted, services)
+    assert found.passed is False and "(items ## 60000 and 59999 are identical)" in found.reason
 
 
 async def test_html_is_read_beside_the_loop_as_on_it(services: Any) -> None:

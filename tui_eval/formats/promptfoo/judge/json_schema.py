@@ -170,11 +170,10 @@ def _missing(error: Any) -> str:
 
 
 def _duplicates(items: Any) -> str:
-    for place, item in enumerate(items):
-        for earlier in range(place):
-            if items[earlier] == item:
-                return f" (items ## {place} and {earlier} are identical)"
-    return ""
+    from tui_eval.formats.promptfoo.judge.schema_library import identical
+
+    found = identical(items)
+    return f" (items ## {found[0]} and {found[1]} are identical)" if found else ""
 
 
 _DRAFT = "http://json-schema.org/draft-07/schema"
@@ -269,7 +268,7 @@ def _conforming(call: AssertionCall, values: Sequence[Any], conforms: str) -> Re
     patterns = undecided_patterns(schema)
     if patterns:
         return _conforming_later(call, schema, patterns, values, conforms)
-    return _conforming_now(call, _validator(text), values, conforms)
+    return _decided(call, _validator(text), values, conforms)
 
 
 async def _conforming_later(
@@ -279,10 +278,44 @@ async def _conforming_later(
     validator = _validator_of(js.parse_json(js.json_text(schema)), matches)
     if len(call.text) > _LARGE:
         return await in_turn(lambda: _conforming_now(call, validator, values, conforms))
-    return _conforming_now(call, validator, values, conforms)
+    answer = _decided(call, validator, values, conforms)
+    return await answer if isawaitable(answer) else answer
+
+
+def _decided(
+    call: AssertionCall, validator: Any, values: Sequence[Any], conforms: str
+) -> Result | Awaitable[Result]:
+    """At once where that is little work, else in the thread: a schema of few lines may ask for any amount."""
+    if len(call.text) > _LARGE:  # there already
+        return _conforming_now(call, validator, values, conforms)
+    from tui_eval.formats.promptfoo.judge.schema_library import TooMuch, at_most
+
+    try:
+        with at_most(_AT_ONCE):
+            return _conforming_of(call, validator, values, conforms)
+    except TooMuch:
+        return in_turn(lambda: _conforming_now(call, validator, values, conforms))
+
+
+_AT_ONCE = 20_000
+_STEPS = 2_000_000
+"""What is looked at for one verdict, at most, beside twenty times for each character of the answer."""
 
 
 def _conforming_now(call: AssertionCall, validator: Any, values: Sequence[Any], conforms: str) -> Result:
+    from tui_eval.formats.promptfoo.judge.schema_library import TooMuch, at_most
+
+    try:
+        with at_most(_STEPS + 20 * len(call.text)):
+            return _conforming_of(call, validator, values, conforms)
+    except TooMuch:
+        raise CannotJudge(f"{call.kind}: {_ENDLESS}", "bad-assertion") from None
+
+
+_ENDLESS = "the schema takes too many steps for this answer; let it refer to the same parts less often"
+
+
+def _conforming_of(call: AssertionCall, validator: Any, values: Sequence[Any], conforms: str) -> Result:
     """Whether any of the values conforms; the reason is what the last one lacks."""
     error: Any = None
     for value in values:
@@ -367,7 +400,13 @@ def mismatch(schema: dict[str, Any], value: Any) -> str | None:
     """
     text = _text(schema)
     _check(text)
-    error = first_error(_validator(text), value)
+    from tui_eval.formats.promptfoo.judge.schema_library import TooMuch, at_most
+
+    try:
+        with at_most(10 * _AT_ONCE):
+            error = first_error(_validator(text), value)
+    except TooMuch:
+        raise CannotJudge(_ENDLESS, "bad-assertion") from None
     return None if error is None else ajv_text(error)
 
 
@@ -547,7 +586,12 @@ def _validator(schema_text: str) -> Any:
 
 def _validator_of(schema: Any, matches: Matches) -> Any:
     """A validator of draft 07 with Ajv's liberties: `nullable`, keywords beside `$ref`, limits of formats."""
-    from tui_eval.formats.promptfoo.judge.schema_library import format_checker, jsonschema
+    from tui_eval.formats.promptfoo.judge.schema_library import (
+        format_checker,
+        identical,
+        jsonschema,
+        keywords,
+    )
 
     ValidationError = jsonschema.ValidationError
 
@@ -576,7 +620,12 @@ def _validator_of(schema: Any, matches: Matches) -> Any:
         if not null and not any(validator.is_type(instance, name) for name in listed(wanted)):
             yield ValidationError("type")
 
+    def unique(_: Any, wanted: Any, instance: Any, __: Any) -> Iterator[Any]:
+        if wanted and isinstance(instance, list) and identical(instance) is not None:
+            yield ValidationError("uniqueItems")
+
     own = {
+        "uniqueItems": unique,
         "pattern": pattern,
         "patternProperties": pattern_properties,
         "additionalProperties": additional,
@@ -590,13 +639,9 @@ def _validator_of(schema: Any, matches: Matches) -> Any:
         type_checker=given.TYPE_CHECKER,
         format_checker=format_checker(),
         id_of=given.ID_OF,
-        applicable_validators=_all_keywords,
+        applicable_validators=keywords,
     )
     return made(schema, format_checker=format_checker())
-
-
-def _all_keywords(schema: Any) -> Any:
-    return schema.items()
 
 
 def _limit(validator: Any, wanted: str, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:

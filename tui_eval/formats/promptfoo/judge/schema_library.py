@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
@@ -15,6 +17,62 @@ from tui_eval.slow_imports import FORMATS, as_if_not_installed
 with as_if_not_installed():
     import jsonschema
     import jsonschema.validators
+
+# -- How much one look at a value may ask for: `allOf` of two that are each `allOf` of two … is a trillion in a page.
+
+
+class TooMuch(Exception):
+    """A schema asks for more steps than there may be."""
+
+
+_steps = threading.local()  # a value is looked at in one thread, from beginning to end
+
+
+@contextmanager
+def at_most(steps: int) -> Iterator[None]:
+    """What is looked at within it ends with `TooMuch` after so many steps."""
+    before = getattr(_steps, "left", None)
+    _steps.left = steps
+    try:
+        yield
+    finally:
+        _steps.left = before
+
+
+def keywords(schema: Any) -> Any:
+    """The keywords of a schema that is applied to a value: as many steps as it has words, names and parts.
+
+    Raises:
+        TooMuch: the last one is spent.
+    """
+    left = getattr(_steps, "left", None)
+    if left is not None:
+        _steps.left = left = (
+            left - 1 - sum(len(part) for part in schema.values() if isinstance(part, list | dict))
+        )
+        if left < 0:
+            raise TooMuch
+    return schema.items()
+
+
+def identical(items: Sequence[Any]) -> tuple[int, int] | None:
+    """The places of the first item that stands in a list already, and of that one; None: each is there once."""
+    seen: dict[Any, int] = {}
+    for place, item in enumerate(items):
+        earlier = seen.setdefault(_content(item), place)
+        if earlier != place:
+            return place, earlier
+    return None
+
+
+def _content(value: Any) -> Any:
+    """What is equal of equal values of JSON alone: `true` is not 1, 1.0 is."""
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, dict):
+        return frozenset((name, _content(item)) for name, item in value.items())
+    return tuple(map(_content, value)) if isinstance(value, list) else value
+
 
 _FORMAT_LIST = """date time date-time iso-time iso-date-time duration uri uri-reference uri-template url email hostname ipv4
     ipv6 regex uuid json-pointer json-pointer-uri-fragment relative-json-pointer byte int32 int64 float double
