@@ -240,6 +240,17 @@ async def test_declared_prices_and_extraction(server: NaoServer) -> None:
     await it.close()
 
 
+async def test_a_token_that_is_given_goes_before_a_sign_in_which_renews_it(server: NaoServer) -> None:
+    it = agent("nao", url=server.url, token="given-token", email=server.email, password=server.password)
+    server.tokens.add("given-token")
+    await talk(it, "x")
+    assert server.sign_ins == 0 and server.requests[-1].headers["Authorization"] == "Bearer given-token"
+    server.tokens.clear()
+    await talk(it, "x")
+    assert server.sign_ins == 1 and server.requests[-1].headers["Authorization"] == "Bearer token-number-1"
+    await it.close()
+
+
 async def test_follow_ups_tell_what_was_said(server: NaoServer) -> None:
     it = signed(server)
     await talk(it, "first", "second")

@@ -117,8 +117,8 @@ _approved: dict[str, dict[str, str]] = {}
 
 
 class Credentials:
-    """Who signs in where. Order as of nao's own command line: e-mail and password (given, else
-    NAO_USERNAME and NAO_PASSWORD), else the token given, else ~/.nao/auth.json (read, never written),
+    """Who signs in where: the token given; else, as nao's own command line, e-mail and password (given, else
+    NAO_USERNAME and NAO_PASSWORD; also where that token has ended), else ~/.nao/auth.json (read, never written),
     else the browser, where a person is there to be told of it."""
 
     def __init__(self, options: Options, url: str) -> None:
