@@ -55,8 +55,10 @@ class Library(ModuleType):
 
         return parts() if given.get("stream") else answer[0]
 
-    def cost_per_token(self, *, prompt_tokens: int, completion_tokens: int, **_: Any) -> tuple[float, float]:
-        return prompt_tokens * 0.001, completion_tokens * 0.01
+    def cost_per_token(
+        self, *, prompt_tokens: int, completion_tokens: int, cache_creation_input_tokens: int = 0, **_: Any
+    ) -> tuple[float, float]:
+        return (prompt_tokens + cache_creation_input_tokens) * 0.001, completion_tokens * 0.01
 
     def supports_response_schema(self, model: str) -> bool:
         return False
@@ -96,6 +98,13 @@ async def test_streams_keeps_the_conversation_and_costs(made) -> None:
     assert (given["num_retries"], given["max_retries"]) == (0, 0), "what is sent again is decided here"
     await it.close()
     assert library.closed
+
+
+async def test_what_was_written_to_a_cache_has_a_price_of_its_own(made) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "cache_creation_input_tokens": 5}
+    library = Library([Part(content="hello", finish="stop"), Part(usage=usage)])
+    _, (reply,) = await talk(made(library), "hi")
+    assert reply.cost == pytest.approx(0.035)
 
 
 async def test_zeros_where_nobody_counted_are_no_tokens_and_what_is_told_early_has_its_price(made) -> None:

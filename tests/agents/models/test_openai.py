@@ -388,6 +388,26 @@ def test_calls_of_several_tools_are_told_apart(pieces: list[list[dict[str, objec
     ]
 
 
+async def test_what_a_gateway_says_was_written_to_anthropics_cache_costs_more() -> None:
+    """LiteLLM hands it on; it counted as input like any other, a third less than what was paid."""
+    usage = {
+        "prompt_tokens": 3010,
+        "completion_tokens": 50,
+        "cache_creation_input_tokens": 1000,
+        "prompt_tokens_details": {
+            "cached_tokens": 2000,
+            "cache_creation_token_details": {"ephemeral_1h_input_tokens": 600},
+        },
+    }
+    choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}
+    chunk = {"model": "claude-sonnet-4-5", "choices": [choice], "usage": usage}
+    with OpenAIServer(Planned(raw=f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())) as server:
+        it = agent("openai", base_url=server.base, model="claude-sonnet-4-5")
+        _, (reply,) = await talk(it, "hi")
+        await it.close()
+    assert reply.cost == pytest.approx((10 * 3 + 400 * 3.75 + 600 * 6 + 2000 * 0.3 + 50 * 15) / 1e6)
+
+
 def test_a_character_of_a_text_or_of_arguments_may_come_in_two_pieces() -> None:
     completion = Completion(1)
     for text, raw in (("\ud83c", '{"q":"\ud83c'), ("\udf89", '\udf89"}')):

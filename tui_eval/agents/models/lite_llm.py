@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options, loaded
@@ -30,6 +30,9 @@ from tui_eval.guard.fair_share import Share, seconds_left
 from tui_eval.guard.once import Once
 from tui_eval.guard.trust import marked
 from tui_eval.model import Entry, Reply, Usage
+
+if TYPE_CHECKING:
+    from tui_eval.agents.models.openai_stream import Completion
 
 T = TypeVar("T")
 _NOBODYS = (Usage(0, 0), Usage(0, 0, 0))
@@ -133,7 +136,7 @@ class LiteLLMAgent(Agent):
     def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
         """See `Agent.priced`. A price that only LiteLLM's table has stays what it was."""
         asked = context.model or self.spec.model or model
-        found = prices.cost(asked, told.usage, self.services.prices, self.own_price)
+        found = prices.cost(asked, told.usage, self.services.prices, self.own_price, told.written)
         return told.cost if found is None and self.own_price is None else found
 
     async def open(self, context: SessionContext) -> Session:
@@ -231,7 +234,7 @@ class LiteLLMSession(Session):
                     ):  # its price is the library's, and 0 is what nobody counted
                         if event.usage in _NOBODYS:
                             continue
-                        event = UsageReport(event.usage, await self._cost(library, event.usage))
+                        event = await self._spent(library, completion)
                     yield event
                 if parts is None:
                     break
@@ -243,7 +246,7 @@ class LiteLLMSession(Session):
         except AgentError as error:
             error.answer = error.answer or completion.text
             if completion.usage not in (None, *_NOBODYS):  # it was paid for
-                yield UsageReport(completion.usage, await self._cost(library, completion.usage))
+                yield await self._spent(library, completion)
             raise
         except Exception as error:  # every provider brings errors of its own
             status = getattr(error, "status_code", None)
@@ -258,11 +261,12 @@ class LiteLLMSession(Session):
             completion.usage = None  # it says 0 where nobody counted
         for call in completion.calls:
             yield ToolCall(call.id, call.name, call.arguments)
+        told = await self._spent(library, completion)
         reply = Reply(
             turn=request.turn,
             text=completion.text,
             usage=completion.usage,
-            cost=await self._cost(library, completion.usage),
+            cost=told.cost,
             latency_ms=round((time.monotonic() - began) * 1000, 1),
             finish_reason=completion.finish_reason,
             model=completion.model or self.model,
@@ -278,7 +282,7 @@ class LiteLLMSession(Session):
         elif self.tested and not (completion.wrote or reply.text):
             reply.text_missing = True  # promptfoo's "No output"
         if completion.usage is not None:
-            yield UsageReport(completion.usage, reply.cost)
+            yield told
         yield Finished(reply)
 
     async def _begun(self, library: Any, given: dict[str, Any]) -> AsyncIterator[Event | _Begun]:
@@ -305,9 +309,11 @@ class LiteLLMSession(Session):
                 yield _Begun(answer, parts, first)
                 return
 
-    async def _cost(self, library: Any, usage: Usage | None) -> float | None:
-        agent = self.agent
-        return await agent.loop.call(lambda: _cost(library, self.model, usage, agent))
+    async def _spent(self, library: Any, completion: Completion) -> UsageReport:
+        """What an answer took so far; without counts neither tokens nor a cost."""
+        agent, usage, written = self.agent, completion.usage, completion.written
+        cost = await agent.loop.call(lambda: _cost(library, self.model, usage, written, agent))
+        return UsageReport(usage or Usage(), cost, written)
 
 
 class _Begun(NamedTuple):
@@ -368,17 +374,19 @@ def _knows_schemas(library: Any, model: str) -> bool:
     return False
 
 
-def _cost(library: Any, model: str, usage: Usage | None, agent: LiteLLMAgent) -> float | None:
+def _cost(library: Any, model: str, usage: Usage | None, written: int, agent: LiteLLMAgent) -> float | None:
     """By the provider's own price or the project's, else by LiteLLM's table; None for a model that none knows."""
-    found = prices.cost(model, usage, agent.services.prices, agent.own_price)
+    found = prices.cost(model, usage, agent.services.prices, agent.own_price, written)
     if found is not None or usage is None or agent.own_price is not None:
         return found
+    fresh = max(0, (usage.input_tokens or 0) - (usage.cached_tokens or 0))
     with suppress(Exception):  # a model that it has no price for
         parts = library.cost_per_token(
             model=model,
             prompt_tokens=usage.input_tokens or 0,
             completion_tokens=usage.output_tokens or 0,
             cache_read_input_tokens=usage.cached_tokens or 0,
+            cache_creation_input_tokens=min(written, fresh),
         )
         return figures.amount(round(sum(parts), 10), "cost")
     return None

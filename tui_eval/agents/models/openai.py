@@ -339,11 +339,12 @@ class OpenAISession(Session):
     def _spent(self, before: UsageReport, completion: Completion) -> UsageReport:
         """What this turn has taken with this completion, and `before` it."""
         agent, total = self.agent, add_usage(before.usage, completion.usage)
+        written = before.written + completion.written
         costs, own = agent.services.prices, agent.own_price
-        cost = prices.cost_of(completion.model, self.model, total, costs, own, priced=self.priced)
+        cost = prices.cost_of(completion.model, self.model, total, costs, own, written, priced=self.priced)
         if cost is None and not (agent.promptfoo or self.tested):  # whose price nobody here knows
-            return UsageReport(total, _said_of_all(before, completion), cost_said=True)
-        return UsageReport(total, cost)
+            return UsageReport(total, _said_of_all(before, completion), written, cost_said=True)
+        return UsageReport(total, cost, written)
 
     def _completion(self, request: Request) -> Completion:
         return Completion(request.turn, keeps_filtered=self.agent.promptfoo or self.tested)

@@ -148,6 +148,8 @@ class Completion:
         """A function call in the way before tools: its name and arguments."""
         self.calls: list[CompletedCall] = []
         self.usage: Usage | None = None
+        self.written = 0
+        """As `UsageReport.written`."""
         self.cost: float | None = None
         """What the server says that it took (USD)."""
         self.model: str | None = None
@@ -260,7 +262,7 @@ class Completion:
             # was spent is taken from wherever it is said.
             with suppress(msgspec.DecodeError, UnicodeError):
                 if usage := _chunks.decode(item).usage:
-                    self.usage, self.cost = usage_of(usage), cost_in(usage)
+                    self.usage, self.cost, self.written = usage_of(usage), cost_in(usage), written_in(usage)
             return
         if item == "[DONE]":
             self._done = True
@@ -275,8 +277,10 @@ class Completion:
         choices = chunk.choices
         if chunk.usage and (usage := usage_of(chunk.usage)) is not None:
             self.usage = usage
-            self.cost = cost_in(chunk.usage)
-            events.append(UsageReport(usage))  # known even where a time limit ends what comes after
+            self.cost, self.written = cost_in(chunk.usage), written_in(chunk.usage)
+            events.append(
+                UsageReport(usage, written=self.written)
+            )  # known even where a time limit ends what comes after
         if chunk.error or not choices or len(choices) > 1 or choices[0].error:  # else it says none
             self._check_chunk(chunk, item, url)
         if chunk.model:
@@ -443,6 +447,19 @@ def usage_of(value: Any) -> Usage | None:
     return Usage(
         input_tokens=given, output_tokens=output, cached_tokens=figures.count(cached, "cached tokens")
     )
+
+
+def written_in(usage: Any) -> int:
+    """Tokens of the input that Anthropic wrote into its cache, as gateways hand them on (LiteLLM), by what they cost:
+    see `UsageReport.written`."""
+    created = usage.get("cache_creation_input_tokens") if isinstance(usage, dict) else None
+    if not created:
+        return 0
+    counted = figures.count(created, "tokens written to the cache") or 0
+    details = usage.get("prompt_tokens_details")
+    kept = details.get("cache_creation_token_details") if isinstance(details, dict) else None
+    longer = kept.get("ephemeral_1h_input_tokens") if isinstance(kept, dict) else None
+    return counted + 3 * min(figures.count(longer, "tokens written to the cache for an hour") or 0, counted)
 
 
 def cost_in(usage: Any) -> float | None:
