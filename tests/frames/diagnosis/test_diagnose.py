@@ -1300,6 +1300,7 @@ def test_what_is_near_by_chance_is_no_rounding_and_no_factor(expected: list[Any]
         ([["a", "b"], ["c"], ["d", "e"]], ["a,c", "d", "e | a"], ""),
         (days(9), [f"{day:%m/%d/%Y}" for day in days(9)], "written as MM/DD/YYYY"),
         (days(9), [f"{day:%d/%m/%Y}" for day in days(9)], "written as DD/MM/YYYY"),
+        (firsts(1), [f"{day:%d/%m/%Y}" for day in firsts(1)], "written as MM/DD/YYYY or DD/MM/YYYY"),
         (days(9), [f"{day:%b %d, %Y}" for day in days(9)], "written as Month D, YYYY"),
         (days(9), [f"{day:%m/%d/%Y}" for day in days(9, 1)], ""),
         (days(9), [day.replace(year=2026).isoformat() for day in days(9)], "2 years later"),

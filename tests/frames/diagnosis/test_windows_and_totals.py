@@ -127,3 +127,20 @@ def test_a_running_total_over_all_rows_is_told_from_one_by_part(peers: bool) -> 
     ]
     assert diagnose(*sides).lines[0].startswith("x a running total over all rows, not by shop in ")
     assert diagnose(*sides[::-1]).lines[0].startswith("x a running total by shop, not over all rows in ")
+
+
+def test_a_running_total_of_four_quarters_is_called_that() -> None:
+    """The first one is as expected: three sums, which with so many digits come about by no chance."""
+    expected: list[dict[str, Any]] = [
+        {"q": q, "s": s} for q, s in enumerate((48301.25, 51277.81, 60914.02, 47650.6), 1)
+    ]
+    actual: list[dict[str, Any]] = [
+        {"q": q, "s": s} for q, s in enumerate((48301.25, 99579.06, 160493.08, 208143.68), 1)
+    ]
+    assert diagnose(expected, actual).lines == ["s a running total in 3 of 3 rows that differ"]
+    assert diagnose(actual, expected).lines == [
+        "s not added up to a running total in 3 of 3 rows that differ"
+    ]
+    few = [{"q": q, "s": q} for q in (1, 2, 3)]
+    summed = [{"q": 1, "s": 1}, {"q": 2, "s": 3}, {"q": 3, "s": 6}]
+    assert "running" not in {one.code for one in diagnose(few, summed).findings}

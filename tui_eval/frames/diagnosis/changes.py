@@ -121,9 +121,11 @@ def running_total(
         orders: by which rows may have been added up, beside their own order: values to sort by.
         parts: columns with each of whose values it may begin anew.
     """
-    if int(wrong.sum()) < _LEAST or e.null_count() or a.null_count() or not e.dtype.is_float():
+    if e.null_count() or a.null_count() or not e.dtype.is_float():
         return
     for plain, total, added in ((e, a, True), (a, e, False)):
+        if not _proves(total, wrong):
+            continue
         frame = pl.DataFrame({"plain": plain, "total": total}).with_row_index("row")
         whole = number(plain.sum())
         last = bool(near(total, pl.repeat(whole, len(total), dtype=pl.Float64, eager=True)).any())
@@ -147,6 +149,19 @@ def running_total(
                     told = {"added": added, "by": name or ""}
                     yield ValueChange("running", pl.repeat(True, int(wrong.sum()), eager=True), told)
                     return
+
+
+_DIGITS = 8
+"""Digits that so few sums must have together that none is met by chance."""
+
+
+def _proves(total: pl.Series, wrong: pl.Series) -> bool:
+    """Whether sums are enough of a proof: four of them, or two and three of quarters, where these have many digits."""
+    count = int(wrong.sum())
+    if count >= _LEAST or count < 2:
+        return count >= _LEAST
+    units = total.filter(wrong).abs() * 10.0 ** decimals_of(total)
+    return sum(math.log10(max(unit, 1.0)) for unit in units.to_list()) >= _DIGITS
 
 
 def shortest(value: object) -> str:

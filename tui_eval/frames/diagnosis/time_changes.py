@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -147,6 +148,8 @@ def other_formats(e: pl.Series, a: pl.Series) -> Iterator[ValueChange]:
         change = ValueChange("date_format", same, {"format": shown})
         if best is None or change.count > best.count:
             best = change
+        elif change.count and change.count == best.count:  # 01/01 is the first of January either way
+            best = replace(best, parameters={"format": f"{best.parameters['format']} or {shown}"})
     if best is not None:
         yield best
 
