@@ -644,9 +644,12 @@ async def test_a_file_of_authorities_that_cannot_be_read_is_what_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It was `no connection` to the server, whose name stood there, four times."""
-    for file, why in (("/no/such/file", "No such file"), (__file__, "it has no certificate")):
-        monkeypatch.setenv("SSL_CERT_FILE", file)
-        client = HttpClient("https://127.0.0.1:9/chat")
-        with pytest.raises(AgentError, match=f"^SSL_CERT_FILE: {file} cannot be read: {why}"):
-            await client.call("GET", "https://127.0.0.1:9/chat").whole()
-        await client.close()
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
+        for file, why in (("/no/such/file", "No such file"), (__file__, "it has no certificate")):
+            monkeypatch.setenv(name, file)
+            client = HttpClient("https://127.0.0.1:9/chat")
+            with pytest.raises(AgentError, match=f"^{name}: {file} cannot be read: {why}"):
+                await client.call("GET", "https://127.0.0.1:9/chat").whole()
+            await client.close()

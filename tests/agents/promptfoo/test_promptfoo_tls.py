@@ -101,6 +101,21 @@ async def test_a_certificate_is_shown(folder: Path, endpoint: str, settings: dic
     assert await asked(endpoint, folder, tls=settings) == {"name": "127.0.0.1"}
 
 
+@pytest.mark.parametrize("place", ["ca.pem", "ca"])
+async def test_authorities_are_those_of_pythons_requests_where_the_environment_names_them(
+    folder: Path, endpoint: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As neuro-san's own client has it."""
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(AgentError, match=r"not trusted: .*; SSL_CERT_FILE names"):
+        await asked(endpoint, folder, tls={**MINE, "caPath": None})
+    (folder / "ca").mkdir()
+    shutil.copy(FILES / "ca.pem", folder / "ca" / "fdf59c95.0")  # as `openssl rehash` calls it
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(folder / place))
+    assert await asked(endpoint, folder, tls={**MINE, "caPath": None}) == {"name": "127.0.0.1"}
+
+
 async def test_a_server_without_tls_is_called_so() -> None:
     with AnyServer() as server:
         url = server.url.replace("http://", "https://")

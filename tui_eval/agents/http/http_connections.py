@@ -80,6 +80,10 @@ def failure_text(error: BaseException, url: str = "") -> str:
     return f"{proxy}: {_failure(error)}" if proxy else _failure(error)
 
 
+_UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
+"""What OpenSSL says of a certificate that is its own authority's, or of one that is not known."""
+
+
 def _failure(error: BaseException) -> str:
     cause = _cause(error)
     if isinstance(cause, aiohttp.ServerDisconnectedError):
@@ -92,7 +96,9 @@ def _failure(error: BaseException) -> str:
         return one_line(f"its proxy answers HTTP {cause.status} {cause.message}".rstrip())
     failed = _failed(cause)
     if isinstance(failed, ssl.SSLCertVerificationError):
-        return one_line(f"its certificate is not trusted: {failed.verify_message}")
+        unknown = failed.verify_code in _UNKNOWN_AUTHORITY
+        cure = "; SSL_CERT_FILE names a file of the authorities to trust" if unknown else ""
+        return one_line(f"its certificate is not trusted: {failed.verify_message}{cure}")
     if isinstance(failed, ssl.SSLError):
         return one_line(f"no TLS: {(failed.reason or str(failed)).replace('_', ' ').lower()}")
     if isinstance(failed, OSError):
@@ -223,19 +229,22 @@ def _basic(user: str, password: str) -> str:
 
 
 def usual_authorities() -> ssl.SSLContext:
-    """A context that trusts the authorities which the environment names (`SSL_CERT_FILE`, `SSL_CERT_DIR`), else the
-    usual ones.
+    """A context that trusts the authorities which the environment names (`SSL_CERT_FILE`, `SSL_CERT_DIR`, else
+    `REQUESTS_CA_BUNDLE`, a file or a folder, as of people who use Python's requests), else the usual ones.
 
     Raises:
         AgentError: the file that it names has none: no server is to blame for that.
     """
-    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    name, file, folder = "SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if not file and not folder:
+        name, file = "REQUESTS_CA_BUNDLE", os.environ.get("REQUESTS_CA_BUNDLE")
+        file, folder = (None, file) if file and os.path.isdir(file) else (file, None)
     if file or folder:
         try:
             return ssl.create_default_context(cafile=file or None, capath=None if file else folder)
         except OSError as error:
             why = "it has no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-            said = f"SSL_CERT_FILE: {one_line(file or '')} cannot be read: {why}"
+            said = f"{name}: {one_line(file or '')} cannot be read: {why}"
             raise AgentError(said, code="bad-setting", said=said) from None
     import certifi
 
