@@ -86,6 +86,24 @@ async def test_shift_and_enter_begin_a_line_in_the_message(tmp_path: Path) -> No
         assert "esc done" in screen_text(app)
 
 
+async def test_a_message_that_has_no_room_says_how_much_of_it_is_below(tmp_path: Path) -> None:
+    """Six lines of it were shown, and nothing said that there are more of what would be sent."""
+    lines = "\\n".join(f"line {number}" for number in range(1, 21))
+    async with app_on(tmp_path, SUITE.replace('["one",', f'["{lines}",')) as (app, pilot):
+        await pilot.press("b")
+        await waiting(app, pilot, 1)
+        await until(lambda: "11 more lines: e goes there" in screen_text(app), pilot)
+        assert "line 9" in screen_text(app) and "line 10" not in screen_text(app)
+        await pilot.press("e")
+        await until(lambda: "line 20" in screen_text(app) and "more lines" not in screen_text(app), pilot)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "more lines" not in screen_text(app)
+        await pilot.resize_terminal(80, 14)  # it stays where the cursor was
+        await until(lambda: "line 20" not in screen_text(app), pilot, 5)
+        await until(lambda: "more line" in screen_text(app), pilot, 5)
+
+
 @pytest.mark.real
 async def test_send_edit_skip_and_save(tmp_path: Path) -> None:
     async with app_on(tmp_path) as (app, pilot):

@@ -54,6 +54,16 @@ class StepMessage(TextArea):
         if not self.read_only:
             self.insert("\n")
 
+    def say_what_is_below(self) -> None:
+        """How many lines are below those in sight, on its lower border; the cursor goes there while it is edited."""
+        below = self.wrapped_document.height - round(self.scroll_y) - self.content_size.height
+        lines = f"{below:,} more line{'s' * (below != 1)}: e goes there"
+        self.border_subtitle = lines if self.read_only and self.content_size.height and below > 0 else None
+
+    def on_resize(self) -> None:
+        """Other lines are in sight."""
+        self.call_after_refresh(self.say_what_is_below)
+
     def action_leave(self) -> None:
         """Editing is done; the text stays."""
         screen = self.screen
@@ -101,7 +111,7 @@ class StepScreen(Place, inherit_bindings=False):
     KEY_SECTIONS = (("Before a turn", keys_in("step")), ("Moving", keys_in("moving")))
     DEFAULT_CSS = """
     StepScreen StepConversation { height: 1fr; }
-    StepScreen StepMessage { height: auto; max-height: 8; min-height: 3; border: round $primary; padding: 0 1; background: $surface; }
+    StepScreen StepMessage { height: auto; max-height: 50%; min-height: 3; border: round $primary; padding: 0 1; background: $surface; }
     StepScreen StepMessage.-hidden { display: none; }
     StepScreen.-editing StepMessage { border: round $warning; }
     """
@@ -190,7 +200,9 @@ class StepScreen(Place, inherit_bindings=False):
         if waits and waits != self._shown_turn:
             self._shown_turn = waits
             box.load_text(view.text)
+            box.scroll_home(animate=False)
             box.border_title = None
+            box.call_after_refresh(box.say_what_is_below)
         raw = bool(waits) and (not box.read_only or self._edited is not None)
         messages = would_be_sent(view.text) if waits and not raw else []
         self.query_one(StepConversation).show([*said, *messages, *asked])
@@ -348,6 +360,7 @@ class StepScreen(Place, inherit_bindings=False):
         if editing:
             box.set_class(False, "-hidden")
         (box if editing else self.query_one(StepConversation)).focus()
+        box.call_after_refresh(box.say_what_is_below)
         if editing:
             box.move_cursor(box.document.end)
         elif self._waits:
