@@ -197,7 +197,13 @@ const print = (level) => (...parts) => console.log(`${level}:`, ...parts);
 const logger = { debug() {}, info: print('info'), warn: print('warn'), error: print('error') };
 
 // A provider of a suite: a class with `callApi`, made once per options, or a function.
+// An Error among what a provider returns has nothing in it as JSON.
 async function provider(request) {
+  const found = await asked(request);
+  return found?.error instanceof Error ? { ...found, error: found.error.message || String(found.error) } : found;
+}
+
+async function asked(request) {
   const target = await find(request);
   const [options, prompt, given, more] = request.args;
   const context = { ...given, filters: {}, getCache: () => cache, logger };

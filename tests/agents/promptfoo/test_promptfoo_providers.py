@@ -278,6 +278,23 @@ async def test_a_javascript_file(tmp_path: Path) -> None:
 
 
 @needs_node
+async def test_an_error_that_a_javascript_file_returns_is_one_also_as_an_object(tmp_path: Path) -> None:
+    """An Error is `{}` in JSON, beside which an output passed; promptfoo takes whatever is no nothing for an error."""
+    for error, said in (("new Error('boom')", "boom"), ("{}", "{}"), ("[]", r"\[\]")):
+        (tmp_path / "p.js").write_text(
+            "module.exports = class { id() { return 'x'; }\n"
+            f"  async callApi() {{ return {{output: 'fallback', error: {error}}}; }} }};\n"
+        )
+        agent = provider({"id": "file://p.js"}, tmp_path)
+        with pytest.raises(AgentError, match=said) as caught:
+            await talk(agent, "hi")
+        assert caught.value.answer == "fallback"
+        await agent.close()
+    for nothing in (None, False, "", 0):
+        assert read_response({"output": "x", "error": nothing}, 1)[1].text == "x"
+
+
+@needs_node
 async def test_what_a_javascript_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "p.js").write_text(
         "module.exports = class { constructor(options) { this.options = options; }\n"

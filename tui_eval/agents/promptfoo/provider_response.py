@@ -29,7 +29,7 @@ def read_response(value: Any, turn: int, *, of_python: bool = False) -> tuple[li
             said=one_line(encode(value).decode(), 120),
             place="output",
         )
-    if value.get("error"):
+    if value.get("error") not in (None, False, "", 0):  # JavaScript takes an empty object for one, too
         said = text_of(value["error"])
         failed = AgentError(
             one_line(said), answer=text_of(value.get("output")), code="reported", said=fact_first(said)
