@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -684,6 +685,40 @@ def test_what_another_shard_asks_now_never_ran_for_none_of_them(cli: Cli, projec
         new = [run for run in Store(project).run_folders() if run not in before]
         parts += [run.rename(project / f"part{number}-{run.name}") for run in new]
     assert len(parts) == 2 and cli("merge", *parts).code == 0
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("compared", ["", ", {type: max-score}"], ids=["alone", "compared"])
+def test_a_hook_at_the_end_is_told_of_all_of_a_run_that_is_gone_on_with(
+    cli: Cli, project: Path, compared: str
+) -> None:
+    """It was told of what ran last: one that looks at the pass rate passed what had failed before. Of columns that
+    are compared it was told what they were before."""
+    (project / "promptfooconfig.yaml").write_text(
+        "prompts: ['{{a}}', '{{a}} too']\nproviders: [echo]\ntests:\n"
+        + "".join(
+            f"  - {{vars: {{a: {a}}}, assert: [{{type: contains, value: x}}{compared}]}}\n" for a in "yzx"
+        )
+        + "extensions: ['file://h.py:afterAll']\n"
+    )
+    (project / "h.py").write_text(
+        "import json\n"
+        "def afterAll(context, info):\n"
+        "    rows = sorted((row['testIdx'], row['promptIdx'], row['success']) for row in context['results'])\n"
+        "    with open('told.jsonl', 'a') as told:\n"
+        "        told.write(json.dumps([rows, len(context['suite']['tests'])]) + '\\n')\n"
+    )
+    cli("run", "promptfooconfig.yaml", "--trust")
+    with closing(sqlite3.connect(Store(project).find("last") / "run.db")) as connection, connection:
+        connection.execute(
+            "UPDATE attempts SET state = 'running', outcome = NULL WHERE id = (SELECT max(id) FROM attempts)"
+        )
+        connection.execute("UPDATE meta SET value = replace(value, '\"finished\"', '\"running\"')")
+    cli("resume", "--trust")
+    first, again = map(json.loads, (project / "told.jsonl").read_text().splitlines())
+    assert first == again and first[1] == 3
+    passed = [place[:2] for place in first[0] if place[2]]
+    assert passed == [[2, 0]] if compared else passed == [[2, 0], [2, 1]]
 
 
 @pytest.mark.real

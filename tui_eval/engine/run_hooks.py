@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, Case, Compat, Entry, Suite
 from tui_eval.store.case_state import not_passed
 from tui_eval.store.index import Index
+from tui_eval.store.missing_cases import is_only_named
+from tui_eval.store.reader import RunReader
+from tui_eval.store.schema import AttemptRow, StoredCase
 
 
 class SuiteHooks:
@@ -52,6 +56,32 @@ class SuiteHooks:
             return list(cases), {**self._settings}
         begun, changed = asyncio.run(self._begin(cases, [suite for suite in first if suite in self._hooks]))
         return begun, {**self._settings, **changed}
+
+    def go_on(
+        self,
+        folder: Path,
+        rows: Mapping[int, StoredCase],
+        attempts: Iterable[AttemptRow],
+        left: Mapping[int, Case],
+    ) -> None:
+        """Begin for a run that is gone on with, of which these cases are `left`: what they prepare is needed again, and
+        `afterAll` is told of all of the run, as by promptfoo. For threads without an event loop."""
+        hooked = {
+            suite
+            for suite, case in {case.suite: case for case in left.values()}.items()
+            if self._of(suite, case) is not None
+        }
+        with closing(RunReader(folder)) as reader:
+            known = {
+                ref: left.get(ref) or reader.case(ref)
+                for ref, row in rows.items()
+                if row.suite in hooked and not is_only_named(row)
+            }
+            self.begin([*known.values(), *(case for ref, case in left.items() if ref not in known)])
+            for row in attempts:
+                case = known.get(row.case_ref) if row.state == "done" else None
+                if case is not None and (attempt := reader.attempt(row.id)) is not None:
+                    self.counted(case, attempt)
 
     def narrow(self, filters: RunRequest) -> None:
         """Leave hooks the columns that filters of prompts and providers mean, for the tests that they add."""
@@ -126,6 +156,11 @@ class SuiteHooks:
         except (HookError, NeedsTrust) as error:
             attempt.transcript.append(Entry(turn=1, kind="note", text=f"hook failed: {error}"))
             self._failed_after[str(error)] = self._failed_after.get(str(error), 0) + 1
+
+    def counted(self, case: Case, attempt: Attempt) -> None:
+        """What an attempt has come to since it ended, for `afterAll`."""
+        if (hooks := self._hooks.get(case.suite)) is not None:
+            hooks.counted(case, attempt)
 
     def words(self) -> str:
         """Which hooks failed after attempts, what they were to add being missing there; empty: none."""

@@ -366,6 +366,8 @@ class Runner:
         for one in took:
             self._judged(one)
         for ticket, attempt in columns:
+            if self.environment.hooks is not None:
+                self.environment.hooks.counted(ticket.job.case, attempt)
             if ticket.order >= 0:
                 self._settled(ticket, mask(attempt, self.environment))
             elif self.writer is not None and ticket.attempt_ref:

@@ -152,6 +152,11 @@ class Hooks(Protocol):
         """Tell of an attempt, and add to it what the suite's code gives."""
         ...
 
+    def counted(self, case: Case, attempt: Attempt) -> None:
+        """What an attempt has come to that ended before a run was gone on with, or was compared since it was told of:
+        `after_all` tells of it."""
+        ...
+
     async def after_all(self, cases: Sequence[Case], settings: Mapping[str, Any], evaluation: str) -> None:
         """Tell that the run, called `evaluation` by its hooks, is over."""
         ...

@@ -102,7 +102,7 @@ def resume(
     environment.answers = kept_answers(config, trust, request)
     cases = with_secrets(record.cases, rows.values(), loaded, environment)
     environment.hooks = hooks = SuiteHooks(settings, config, trust, environment)
-    hooks.begin(list(cases.values()))  # what they prepare is needed again
+    hooks.go_on(folder, rows, attempts, cases)
     jobs, references, renamed = _jobs_left(record, cases, request, settings, environment, read_now)
     check_given(overrides.agreed, jobs, config, trust)
     check_sent(request, jobs, environment, trust)

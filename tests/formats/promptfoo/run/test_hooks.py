@@ -466,13 +466,13 @@ async def test_a_hook_afterwards_gets_the_columns_with_their_sums(
     text = DEFAULTS.replace("'file://h.py:beforeAll'", "'file://h.py:afterEach', 'file://h.py:afterAll'")
     suite = make(text, trusted=True, h__py=AFTERWARDS)
     hooks, case = hooks_of(suite, tmp_path, hosts), suite.cases[0]
-    for outcome in ("passed", "failed", "error"):
+    for number, outcome in enumerate(("passed", "failed", "error"), 1):
         usage, verdict = (
             Usage(5, 2),
             Verdict("contains", outcome == "passed", score=float(outcome == "passed")),
         )
         attempt = Attempt(
-            case.case_id, 1, outcome, "e1", usage=usage, verdicts=[verdict], score=verdict.score
+            case.case_id, number, outcome, "e1", usage=usage, verdicts=[verdict], score=verdict.score
         )
         attempt.named_scores, attempt.named_weights = {"own": 0.5}, {"own": 3.0}
         await hooks.after_each(case, attempt)

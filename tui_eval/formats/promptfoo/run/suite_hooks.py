@@ -80,7 +80,7 @@ class ExtensionHooks:
         self._compat: Compat = scene.compat
         self._scene = scene
         self._python, self._node = scene.processes.python, scene.processes.node
-        self._rows: list[dict[str, Any]] = []
+        self._rows: dict[tuple[str, str, str | None, int], dict[str, Any]] = {}
         # What a hook keeps in its module is there for the next, so all calls go to one process of each file's place.
         self._leases: dict[tuple[str, Path], Lease] = {}
 
@@ -129,8 +129,7 @@ class ExtensionHooks:
         Raises:
             HookError, NeedsTrust: as `before_all`.
         """
-        row = row_of(case, attempt)
-        self._rows.append(row)
+        row = self._rows[_place(attempt)] = row_of(case, attempt)
         changed = (await self._run("afterEach", {"test": told_test(case), "result": dict(row)}))["result"]
         scores, metadata = mapping(changed.get("namedScores")), mapping(changed.get("metadata"))
         added = {str(name): float(score) for name, score in scores.items() if figures.is_finite(score)}
@@ -139,6 +138,13 @@ class ExtensionHooks:
         if attempt.replies and metadata != case.metadata:
             reply = attempt.replies[-1]
             reply.metadata = {**(reply.metadata or {}), **metadata}
+
+    def counted(self, case: Case, attempt: Attempt) -> None:
+        """Take in what an attempt came to: one of before the run was gone on with, or whose columns were compared."""
+        row = row_of(case, attempt)
+        known = self._rows.get(_place(attempt), row)
+        judged = {name: row[name] for name in _JUDGED if name in row}
+        self._rows[_place(attempt)] = {name: known[name] for name in known if name not in _JUDGED} | judged
 
     async def after_all(self, cases: Sequence[Case], settings: Mapping[str, Any], evaluation: str) -> None:
         """Tell the hooks that the run, an `evaluation` in the tool's words, is over.
@@ -152,8 +158,8 @@ class ExtensionHooks:
         }
         context = {
             "suite": suite,
-            "results": [dict(row) for row in self._rows],
-            "prompts": summed(self._rows, suite["prompts"]),
+            "results": [dict(row) for row in self._rows.values()],
+            "prompts": summed([*self._rows.values()], suite["prompts"]),
             "evalId": evaluation,
             "config": {**given, **{key: suite[key] for key in ("prompts", "providers", "tests")}},
         }
@@ -237,6 +243,15 @@ class ExtensionHooks:
 
 def _shown(extension: str) -> str:
     return extension.removeprefix("file://")
+
+
+_JUDGED = "success", "score", "namedScores", "failureReason", "gradingResult", "error"
+"""What of a row is known only once its columns are compared."""
+
+
+def _place(attempt: Attempt) -> tuple[str, str, str | None, int]:
+    """Which row of a run an attempt is."""
+    return attempt.case_id, attempt.agent, attempt.model, attempt.attempt
 
 
 def row_of(case: Case, attempt: Attempt) -> dict[str, Any]:
