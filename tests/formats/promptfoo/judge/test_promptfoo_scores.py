@@ -405,6 +405,16 @@ async def test_a_transform_sees_the_config_of_its_prompt(services: JudgeServices
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_scripts_see_the_config_of_their_provider(services: JudgeServices) -> None:
+    asserts = [
+        {"type": "javascript", "value": "context.provider.config.model === 'small'"},
+        {"type": "python", "value": "context['provider']['config'] == {'model': 'small'}"},
+    ]
+    provider = {"id": "file://it.py", "config": {"model": "small"}}
+    assert (await judged(asserts, services=services, provider=provider)).outcome == "passed"
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_transforms_of_provider_and_test_come_first(services: JudgeServices) -> None:
     judgement = await judged(
         [{"type": "equals", "value": "ABC!?", "transform": "output + '?'"}],

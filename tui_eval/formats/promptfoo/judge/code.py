@@ -173,7 +173,11 @@ def _provider_of(case: Case) -> dict[str, Any] | None:
     the function that promptfoo's providers have."""
     entry = promptfoo_words.mapping(promptfoo_words.beside(case, "columnProvider") or case.provider)
     name = entry.get("id") or case.agent
-    return {"id": name, "label": entry.get("label") or ""} if name else None
+    if not name:
+        return None
+    config = entry.get("config")
+    own = {"config": config} if isinstance(config, dict) else {}
+    return {"id": name, "label": entry.get("label") or "", **own}
 
 
 def _output_of(reply: Reply, evidence: JudgeInput) -> Any:
