@@ -242,3 +242,9 @@ def test_integers_beyond_128_bits_are_integers() -> None:
     assert [one.kind for one in OneTable(align([{"h": 1}, {"h": "x"}], [{"h": 1}, {"h": "y"}])).columns] == [
         "mixed"
     ]
+
+
+def test_where_no_rows_are_expected_the_heads_say_what_the_answer_has() -> None:
+    rows = [{"id": 1, "name": "Ann", "since": "2024-01-05T00:00:00"}]
+    made = OneTable(align([], rows, None, ["id", "name", "since"], {"id": "INTEGER"}))
+    assert [column.kind for column in made.columns] == ["integer", "text", "date"]

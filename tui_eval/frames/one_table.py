@@ -106,6 +106,8 @@ class OneTable:
     def _head(self, name: str, apart: int) -> TableColumn:
         one = self.difference.pairs.get(name)
         column = one.expected if one is not None else self.difference.lacking.get(name)
+        if one is not None and not self.expected_rows:
+            column = one.actual  # no rows tell what is expected
         days = column is not None and holds_days(column)
         kind = _kind(column, days)
         numeric = kind in ("integer", "decimal", "number")
