@@ -106,9 +106,10 @@ async def test_tool_loop(server: OpenAIServer) -> None:
     await it.close()
 
 
-async def test_a_server_without_schemas_is_asked_without(server: OpenAIServer) -> None:
+@pytest.mark.parametrize("max_steps", [10, 1])
+async def test_a_server_without_schemas_is_asked_without(server: OpenAIServer, max_steps: int) -> None:
     server.plan.append(Planned(status=400, body={"error": {"message": "response_format is not supported"}}))
-    it = agent("openai", base_url=server.base, model="m")
+    it = agent("openai", base_url=server.base, model="m", max_steps=max_steps)
     request = Request(1, "rows", schema={"type": "object"})
     events, replies = await talk(it, request, Request(2, "more", schema={"type": "object"}))
     assert ["response_format" in seen.body for seen in server.requests] == [True, False, False]

@@ -238,7 +238,8 @@ class OpenAISession(Session):
         completion = self._completion(request)
         called = noted = False
         bound = only_calls(agent.parameters.get("tool_choice"))
-        for step in range(agent.max_steps):
+        # Asked again without a schema that the server does not know, it is the same step.
+        for step in range(agent.max_steps + (request.schema is not None and agent.knows_schemas)):
             if step:
                 completion = self._completion(request)
             # Another attempt may learn meanwhile that the server knows no schemas.
