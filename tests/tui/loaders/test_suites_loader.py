@@ -13,6 +13,7 @@ from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.formats import reading
 from tui_eval.store.reader import RunReader
+from tui_eval.tui.loaders import suites_loader
 from tui_eval.tui.loaders.suites_loader import Loaded, Loader
 from tui_eval.tui.state.app_state import AppState
 
@@ -140,3 +141,32 @@ def test_the_file_that_is_being_read_is_known(taken: Taken, monkeypatch: pytest.
     Loader(taken.state, AtOnce(), taken, [taken.state.root]).load()  # pyright: ignore[reportArgumentType]
     assert "promptfooconfig.yaml, 2 of 2 files" in said and len(said) == 2
     assert taken.state.reading == ""
+
+
+def test_what_others_include_is_no_suite_and_takes_no_others_place(
+    taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A portion that was shown before had as many suites as there are in the end, and was taken for them."""
+    root, load = taken.state.root, reading.load
+    for file in root.iterdir():
+        file.unlink()
+    (root / "a.hocon").write_text("interactions = [ { text = hi } ]\n")
+    (root / "b.hocon").write_text('agent = x\ninclude "a.hocon"\n')
+    (root / "c.hocon").write_text("agent = x, interactions = [ { text = hi } ]\n")
+
+    def no_portion_after_the_second(path: Path, *given: Any) -> Any:
+        if path.name == "b.hocon":
+            monkeypatch.setattr(suites_loader, "PORTION", 3600.0)
+        return load(path, *given)
+
+    monkeypatch.setattr(suites_loader, "PORTION", -1.0)
+    monkeypatch.setattr(reading, "load", no_portion_after_the_second)
+    loader = Loader(taken.state, AtOnce(), taken, [root])  # pyright: ignore[reportArgumentType]
+    loader.load()
+    assert [suite.path for suite in taken.state.suites] == ["b.hocon", "c.hocon"]
+    (root / "d.hocon").write_text("interactions = [ { text = ho } ]\n")
+    loader.load()
+    assert [suite.path for suite in taken.state.suites] == ["b.hocon", "c.hocon", "d.hocon"]
+    (root / "b.hocon").write_text('agent = x\ninclude "d.hocon"\n')
+    loader.reload(taken.state.suites[:1])
+    assert sorted(suite.path for suite in taken.state.suites) == ["b.hocon", "c.hocon"]

@@ -94,11 +94,14 @@ class Loader:
         paths = [suite.path for suite in suites]
 
         def reload() -> None:
+            from tui_eval.formats.reading import without_parts
+
             loaded = self._reload(paths, trusted, generation)
             fresh = {suite.path for suite in loaded.suites}
             others = [suite for suite in all_suites if suite.path not in fresh]
             secret = {**state.secret_cases(), **loaded.with_secrets}
-            loaded.items, loaded.version = Items([*others, *loaded.suites], state.past(), secret), version
+            tests = without_parts([*others, *loaded.suites], loaded.config)
+            loaded.items, loaded.version = Items(tests, state.past(), secret), version
             loaded.missing = state.missing(loaded.items)
             loaded.change = edited([suite for suite in all_suites if suite.path in fresh], loaded.suites)
             self._tasks.later(self._taker.take_some_suites, loaded, then)
@@ -138,12 +141,13 @@ class Loader:
                 self._tasks.later(self._taker.take_suites, portion)
                 due = time.monotonic() + PORTION * 4
         self._state.reading = ""
-        read = reading.without_parts(read, settings)
-        kept = {suite.path for suite in read}
-        shown = [suite for suite in shown if suite.path in kept]
+        tests = reading.without_parts(read, settings)
+        if len(tests) < len(read):  # a portion may have had the others, and not yet all of these
+            items, read, kept = None, tests, {suite.path for suite in tests}
+            shown = [suite for suite in shown if suite.path in kept]
         left = reading.remaining(problems, read, settings)
         shown += reading.unreadable(one for one in left if one.passed_over)
-        if items is None or len(items.suites) != len(shown):
+        if items is None or len(items.suites) < len(shown):
             items = Items(shown, history, secret)
         wanted = wants(sorted(read, key=lambda suite: suite.path), settings, trust)
         told = project.masker(settings).value(
