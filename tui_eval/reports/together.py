@@ -13,7 +13,9 @@ from tui_eval.model import ENTRY_LABELS, Attempt, Entry
 from tui_eval.store.encoding import encode_json
 
 LIMIT = 8_000
-"""Characters of each side that are compared; what follows is taken as it is."""
+"""Characters of each side that are compared; what follows differs where it is not the same."""
+LONG = 2_000
+"""Characters from which on what both texts begin and end with is not looked through by words."""
 WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 
 Piece = tuple[str, bool]
@@ -24,6 +26,13 @@ def pieces(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
     """Both texts in pieces, told apart whether they differ; joined they are the texts again."""
     left: list[Piece] = []
     right: list[Piece] = []
+    begin = end = ""
+    if max(len(before), len(after)) > LONG:
+        begin, end = _shared_ends(before, after)
+        before = before[len(begin) : len(before) - len(end)]
+        after = after[len(begin) : len(after) - len(end)]
+    left.append((begin, False))
+    right.append((begin, False))
     a, b = WORDS.findall(before[:LIMIT]), WORDS.findall(after[:LIMIT])
     for what, i1, i2, j1, j2 in matcher(a, b).get_opcodes():
         gone, come = "".join(a[i1:i2]), "".join(b[j1:j2])
@@ -32,9 +41,24 @@ def pieces(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
         else:
             left.append((gone, what != "equal"))
             right.append((come, what != "equal"))
-    left.append((before[LIMIT:], False))
-    right.append((after[LIMIT:], False))
+    rests = before[LIMIT:], after[LIMIT:]
+    left += [(rests[0], rests[0] != rests[1]), (end, False)]
+    right += [(rests[1], rests[0] != rests[1]), (end, False)]
     return [piece for piece in left if piece[0]], [piece for piece in right if piece[0]]
+
+
+def _shared_ends(before: str, after: str) -> tuple[str, str]:
+    """What both texts begin and end with, in whole words: of long ones the matcher takes words that come often for no
+    anchors, and one that was cut off had nothing in common with its whole."""
+    from rapidfuzz.distance import Postfix, Prefix  # imported late: only long texts need it
+
+    many = int(Prefix.similarity(before, after))
+    while 0 < many < max(len(before), len(after)) and before[many - 1].isalnum():
+        many -= 1
+    last = int(Postfix.similarity(before[many:], after[many:]))
+    while last and before[len(before) - last].isalnum():
+        last -= 1
+    return before[:many], before[len(before) - last :]
 
 
 def matcher(a: list[str], b: list[str]) -> SequenceMatcher[str]:

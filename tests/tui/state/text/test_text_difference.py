@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from tests.support.examples import examples
+from tui_eval.reports.together import pieces
 from tui_eval.tui.state.text.text_difference import near_miss
 
 _WORDS = re.compile(r"\w+")
@@ -102,3 +103,23 @@ def test_of_places_that_are_as_much_alike_the_nearest_takes_the_fewest_changes(
 ) -> None:
     miss = near_miss(wanted, text)
     assert miss is not None and (text[miss.start : miss.end], miss.distance) == (place, distance)
+
+
+def test_of_long_texts_what_both_begin_and_end_with_is_the_same() -> None:
+    """All of a long answer that was cut off differed from its whole, since its words come often."""
+    words = "The long answer goes on and on with words and numbers 12345. "
+    left, right = pieces(words * 40 + "The long ans", words * 200)
+    assert left == [(f"{words * 40}The long ", False), ("ans", True)]
+    assert right[0] == (f"{words * 40}The long ", False) and right[1][0].startswith("answer goes")
+    assert "".join(text for text, _ in right) == words * 200
+    left, right = pieces(f"{words * 200}one {words * 200}", f"{words * 200}two {words * 200}")
+    assert [text for text, differs in (*left, *right) if differs] == ["one", "two"]
+
+
+def test_what_is_too_far_to_be_compared_by_words_is_not_called_the_same() -> None:
+    before = " ".join(f"a{number}" for number in range(3_000))
+    after = " ".join(f"b{number}" for number in range(3_000))
+    for side, text in zip(pieces(before, after), (before, after), strict=True):
+        assert "".join(piece for piece, _ in side) == text
+        assert sum(len(piece) for piece, differs in side if differs) > len(text) - 8_000
+        assert side[-1][1] and len(side[-1][0]) > 2_000
