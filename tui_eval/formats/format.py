@@ -76,7 +76,7 @@ class CasePace(NamedTuple):
 
 class Scene(NamedTuple):
     """Where a template is rendered: the suite's folder and settings, the project's root, the processes in which code
-    runs, and variables beside the case's own."""
+    runs, variables beside the case's own, and those of its own that an earlier case's answer stands for."""
 
     base: Path
     root: Path
@@ -86,6 +86,7 @@ class Scene(NamedTuple):
     settings: Mapping[str, Any]
     more_vars: Mapping[str, Any]
     compat: Compat
+    stored: Mapping[str, Any] = {}
 
 
 class RenderedCase(msgspec.Struct):

@@ -39,6 +39,13 @@ _LOOP = re.compile(r"\{%\s{0,40}for\s{1,40}(\w{1,200})\s{1,40}in\s{1,40}(\w{1,20
 _ROOT = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
+class StoredAnswer(str):
+    """What an agent said, as a variable of a later prompt: text, whatever it names. Rendered as a template, or read as
+    the file that it names, it would take what the agent asks for out of the project and the environment."""
+
+    __slots__ = ()
+
+
 def resolve_vars(
     vars: Mapping[str, Any],  # noqa: A002
     *,
@@ -51,16 +58,18 @@ def resolve_vars(
     With `reference`, `$$`, `$&`, `` $` `` and `$'` in what is filled in mean what they mean to
     JavaScript's `replace`, which the tool uses here.
     """
-    result = {k: v[:-1] if isinstance(v, str) and v.endswith("\n") else v for k, v in vars.items()}
+    result = {k: type(v)(v[:-1]) if isinstance(v, str) and v.endswith("\n") else v for k, v in vars.items()}
     if templating_disabled():
         return result
     for _ in range(ROUNDS):
         changed = False
         for key, value in result.items():
             found = _BARE.search(value) if isinstance(value, str) and "{{" in value else None
-            if found is None or found[1] not in result:
+            if found is None or found[1] not in result or isinstance(value, StoredAnswer):
                 continue
             other = result[found[1]]
+            if isinstance(other, StoredAnswer) and "{" in other:
+                continue  # it stands there when the prompt is rendered, and is no part of a template
             filled = "null" if other is None else text(other)
             if len(value) + len(filled) > MAX_FILLED:
                 continue
@@ -134,7 +143,12 @@ def _rendered(
     env: Mapping[str, str] | None,
     filters: Filters | None,
 ) -> Any:
-    if not isinstance(value, str) or "{" not in value or _names_undefined(value, vars):
+    if (
+        not isinstance(value, str)
+        or isinstance(value, StoredAnswer)
+        or "{" not in value
+        or _names_undefined(value, vars)
+    ):
         return value
     return render(value, vars, env=env, filters=filters)
 

@@ -114,7 +114,7 @@ async def _rendered(job: Job, environment: RunContext, number: int) -> Conversat
         case = msgspec.structs.replace(case, vars={**case.vars, **stored})
     scene = Scene(
         job.base, environment.config.root, environment.trust, environment.python, environment.node, job.settings,
-        more, job.compat,
+        more, job.compat, stored,
     )  # fmt: skip
     rendered = await form.rendered(case, scene)
     turn = len(earlier) + 1

@@ -209,6 +209,42 @@ async def test_stored_output_replaces_a_variable_and_reaches_all_columns(tmp_pat
     assert document["results"][2]["vars"] == {"q": "two", "saved": "mine"}
 
 
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "file://notes.txt",
+        "file://code.py",
+        "{{ env.SHELLS_TOKEN }}",
+        "{{ 7 * 7 }}{% raw %}{{q}}{% endraw %}",
+        "{{hidden}}",
+    ],
+)
+async def test_a_stored_answer_is_text_and_names_no_file_variable_or_template(
+    answer: str, compat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent had the project's files and the person's environment sent to it, and code of the project run."""
+    monkeypatch.setenv("SHELLS_TOKEN", "a-token-of-the-person")
+    root = suite(
+        tmp_path,
+        """
+        providers: [file://agent.py]
+        prompts: ['{{q}}']
+        tests:
+          - {vars: {q: one}, options: {storeOutputAs: saved}}
+          - {vars: {q: 'two {{saved}}.', hidden: own}}
+          - {vars: {q: three}, options: {prefix: '{{saved}} '}}
+        """,
+    )
+    (root / "agent.py").write_text(
+        f"def call_api(prompt, options, context):\n    return {{'output': {answer!r}}}\n"
+    )
+    (root / "notes.txt").write_text("a file of the project")
+    (root / "code.py").write_text("def get_var(name, prompt, vars):\n    return {'output': 'run'}\n")
+    attempts, _ = await run(root, compat=compat)
+    assert [attempt.prompt_sent for attempt in attempts] == ["one", f"two {answer}.", f"{answer} three"]
+
+
 @pytest.mark.parametrize(
     ("settings", "case", "expected"),
     [

@@ -33,7 +33,7 @@ from tui_eval.guard.trust import command as command_name
 from tui_eval.guard.trust import script as script_name
 from tui_eval.javascript import values as js
 from tui_eval.model import Case, Compat
-from tui_eval.nunjucks.prompt_templates import render_prompt, resolve_vars
+from tui_eval.nunjucks.prompt_templates import StoredAnswer, render_prompt, resolve_vars
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.nunjucks.templates import Filters, TemplateError, including
 from tui_eval.scripting.script_host import ScriptError
@@ -154,6 +154,7 @@ async def render_case(
     node: NodeHost | None = None,
     settings: Mapping[str, Any] | None = None,
     more_vars: Mapping[str, Any] | None = None,
+    stored: Mapping[str, Any] | None = None,
     compat: Compat = "documented",
 ) -> RenderedCase:
     """`resolve_case` with everything that code of the suite makes: variables, filters, the prompt.
@@ -161,7 +162,8 @@ async def render_case(
     Args:
         python, node: where it runs; without `node`, one is started for this call if it is needed.
         settings: `Suite.settings`: `env` and `nunjucksFilters`.
-        more_vars: what earlier attempts stored (`storeOutputAs`, `_conversation`); the case's own win.
+        more_vars: what earlier attempts hand on (`_conversation`); the case's own win.
+        stored: what they stored (`storeOutputAs`), in the place of the case's own.
 
     Raises:
         RenderError, NeedsTrust: as `resolve_case`; also where the code fails.
@@ -175,6 +177,9 @@ async def render_case(
         own = suite_filters(settings.get("nunjucksFilters"), suite_base, root, trust, host)
         # The case's own win, and stand first, as code sees that goes through them.
         given: dict[str, Any] = {**case.vars, **(more_vars or {}), **case.vars}
+        given |= {
+            name: StoredAnswer(value) for name, value in (stored or {}).items() if isinstance(value, str)
+        }
         if any(kind_of(value) == "code" for value in given.values()):
             raw = (case.turns[0].text if case.turns else "") or ""
             before, after = (_text(case.options.get(name) or "") for name in ("prefix", "suffix"))
@@ -197,7 +202,7 @@ async def render_in(case: Case, scene: Scene) -> RenderedCase:
     """As `Format.rendered`."""
     return await render_case(
         case, scene.base, scene.root, scene.trust, scene.python, node=scene.node, settings=scene.settings,
-        more_vars=scene.more_vars, compat=scene.compat,
+        more_vars=scene.more_vars, stored=scene.stored, compat=scene.compat,
     )  # fmt: skip
 
 
@@ -225,7 +230,7 @@ def _resolved(
         made = beside(case, "promptFunction")
         if isinstance(made, dict):
             # A function gets the variables as the suite gives them.
-            function = function_of(case, made, values, trust, root, base)
+            function = function_of(case, made, _as_text(values), trust, root, base)
             return RenderedCase("", resolved, None, function, settings)
         text = case.turns[0].text if case.turns else ""
         prefix, suffix = _text(options.get("prefix")), _text(options.get("suffix"))
@@ -245,7 +250,11 @@ def _rendered(
     compat: Compat,
 ) -> RenderedCase:
     text = prompt if compat == "reference" else undoubled(prompt)
-    return RenderedCase(text, vars, chat_messages(text), None, config)
+    return RenderedCase(text, _as_text(vars), chat_messages(text), None, config)
+
+
+def _as_text(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: str(value) if isinstance(value, StoredAnswer) else value for name, value in values.items()}
 
 
 def finish(

@@ -18,6 +18,7 @@ from tui_eval.guard.trust import Trust, script
 from tui_eval.javascript import values as js
 from tui_eval.javascript.values import FileList, FileValue
 from tui_eval.model import Compat
+from tui_eval.nunjucks.prompt_templates import StoredAnswer
 from tui_eval.nunjucks.templates import flag
 from tui_eval.yaml import yaml_lines
 
@@ -36,7 +37,7 @@ _DOUBLED = re.compile(r"data:[\w.+-]{1,60}/[\w.+-]{1,60};base64,(?=data:[\w.+-]{
 
 def kind_of(value: Any) -> str:
     """What a variable of a case names: `code`, `file` or, where it is no `file://`, ``."""
-    if not (isinstance(value, str) and value.startswith("file://")):
+    if not (isinstance(value, str) and value.startswith("file://")) or isinstance(value, StoredAnswer):
         return ""
     return "code" if _ending(value) in JAVASCRIPT | {"py"} else "file"
 
