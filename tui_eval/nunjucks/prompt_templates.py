@@ -1,7 +1,8 @@
 """A prompt and its variables, filled in as promptfoo does it (formats/promptfoo.md 7.2).
 
 Variables that name other variables are filled in (`resolve_vars`); the prompt with what stands before and
-after it is rendered with them (`render_prompt`). Assertions see the variables as `resolve_vars` leaves them.
+after it is rendered with them (`render_prompt`). Assertions see the variables as `resolve_vars` leaves them, with the
+answers that these name (`with_answers`).
 """
 
 from __future__ import annotations
@@ -64,24 +65,62 @@ def resolve_vars(
     for _ in range(ROUNDS):
         changed = False
         for key, value in result.items():
-            found = _BARE.search(value) if isinstance(value, str) and "{{" in value else None
-            if found is None or found[1] not in result or isinstance(value, StoredAnswer):
-                continue
-            other = result[found[1]]
-            if isinstance(other, StoredAnswer) and "{" in other:
-                continue  # it stands there when the prompt is rendered, and is no part of a template
-            filled = "null" if other is None else text(other)
-            if len(value) + len(filled) > MAX_FILLED:
-                continue
-            before, after = value[: found.start()], value[found.end() :]
-            if reference and "$" in filled:
-                parts = {"$$": "$", "$&": found[0], "$`": before, "$'": after}
-                filled = _DOLLAR.sub(lambda mark, parts=parts: parts[mark[0]], filled)
-            result[key] = before + filled + after
-            changed = True
+            found = _next_bare(value, result)
+            if found is not None and (filled := _filled(value, found, result, reference)) is not None:
+                result[key] = filled
+                changed = True
         if not changed:
             break
     return result
+
+
+def with_answers(vars: Mapping[str, Any], *, reference: bool = False) -> dict[str, Any]:  # noqa: A002
+    """Variables that have been through `resolve_vars`, as plain texts: also those answers are filled in that are no
+    part of a template. For what does not render them again."""
+    result = dict(vars)
+    if not any(isinstance(value, StoredAnswer) for value in vars.values()):
+        return result
+    for key, value in vars.items():
+        if isinstance(value, StoredAnswer):
+            result[key] = str(value)
+        elif isinstance(value, str) and not templating_disabled():
+            for found in reversed(
+                [*_BARE.finditer(value)]
+            ):  # so that what is filled in is not looked through
+                if _is_apart(vars.get(found[1])):
+                    filled = _filled(result[key], found, vars, reference)
+                    result[key] = result[key] if filled is None else filled
+    return result
+
+
+def _next_bare(value: Any, vars: Mapping[str, Any]) -> re.Match[str] | None:  # noqa: A002
+    """The first bare name in a text that is to be filled in."""
+    if not isinstance(value, str) or "{{" not in value or isinstance(value, StoredAnswer):
+        return None
+    for found in _BARE.finditer(value):
+        if found[1] not in vars:
+            return None
+        if not _is_apart(vars[found[1]]):
+            return found
+    return None
+
+
+def _is_apart(value: Any) -> bool:
+    """An answer that would be a template: it stands there when the prompt is rendered, and is no part of one."""
+    return isinstance(value, StoredAnswer) and "{" in value
+
+
+def _filled(value: str, found: re.Match[str], vars: Mapping[str, Any], reference: bool) -> str | None:  # noqa: A002
+    """A text with one name filled in; None where it would be too long."""
+    other = vars[found[1]]
+    filled = "null" if other is None else text(other)
+    if len(value) + len(filled) > MAX_FILLED:
+        return None
+    before, after = value[: found.start()], value[found.end() :]
+    if reference and "$" in filled:
+        parts = {"$$": "$", "$&": found[0], "$`": before, "$'": after}
+        filled = _DOLLAR.sub(lambda mark: parts[mark[0]], filled)
+    return before + filled + after
 
 
 def render_prompt(
@@ -108,7 +147,8 @@ def render_prompt(
     if _JSON.match(whole) and not flag("PROMPTFOO_DISABLE_JSON_AUTOESCAPE"):
         try:
             value = parse_json(whole)
-            return _render_json(value, vars, env, None if reference else filters)
+            answered = with_answers(vars, reference=reference)
+            return _render_json(value, answered, env, None if reference else filters)
         except (ValueError, RecursionError, TemplateError):
             pass  # it is taken for text, as the tool does
     own = {name: _rendered(value, vars, env, filters) for name, value in vars.items()}

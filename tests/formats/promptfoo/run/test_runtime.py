@@ -245,6 +245,36 @@ async def test_a_stored_answer_is_text_and_names_no_file_variable_or_template(
     assert [attempt.prompt_sent for attempt in attempts] == ["one", f"two {answer}.", f"{answer} three"]
 
 
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+@pytest.mark.parametrize("answer", ['{"a": 1}', "{{ env.SHELLS_TOKEN }} {{more}}"])
+async def test_a_stored_answer_that_a_variable_names_stands_in_it_for_assertions_and_in_prompts_of_json(
+    answer: str, compat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent was sent `{{saved}}`, and `contains` looked for it, where an answer had a brace."""
+    monkeypatch.setenv("SHELLS_TOKEN", "a-token-of-the-person")
+    root = suite(
+        tmp_path,
+        """
+        providers: [file://agent.py]
+        prompts: ['{{q}}', '[{"role": "user", "content": "{{q}}"}]']
+        tests:
+          - {vars: {q: one, more: x}, options: {storeOutputAs: saved}}
+          - vars: {q: 'two {{told}} {{more}}', told: 'said {{saved}}, {{more}}', more: M}
+            assert: [{type: contains, value: 'two {{told}} M'}, {type: not-contains, value: '{{told}}!'}]
+        """,
+    )
+    (root / "agent.py").write_text(
+        "import json\n"
+        "def call_api(prompt, options, context):\n"
+        "    said = json.loads(prompt)[0]['content'] if prompt.startswith('[') else prompt\n"
+        f"    return {{'output': {answer!r} if said == 'one' else said}}\n"
+    )
+    attempts, _ = await run(root, compat=compat)
+    two = [attempt for attempt in attempts if attempt.vars["q"] != "one"]
+    assert [attempt.response_text for attempt in two] == [f"two said {answer}, M M"] * 2
+    assert [attempt.outcome for attempt in two] == ["passed"] * 2
+
+
 @pytest.mark.parametrize(
     ("settings", "case", "expected"),
     [

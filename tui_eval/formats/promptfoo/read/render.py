@@ -33,7 +33,7 @@ from tui_eval.guard.trust import command as command_name
 from tui_eval.guard.trust import script as script_name
 from tui_eval.javascript import values as js
 from tui_eval.model import Case, Compat
-from tui_eval.nunjucks.prompt_templates import StoredAnswer, render_prompt, resolve_vars
+from tui_eval.nunjucks.prompt_templates import StoredAnswer, render_prompt, resolve_vars, with_answers
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.nunjucks.templates import Filters, TemplateError, including
 from tui_eval.scripting.script_host import ScriptError
@@ -250,7 +250,8 @@ def _rendered(
     compat: Compat,
 ) -> RenderedCase:
     text = prompt if compat == "reference" else undoubled(prompt)
-    return RenderedCase(text, _as_text(vars), chat_messages(text), None, config)
+    answered = with_answers(vars, reference=compat == "reference")
+    return RenderedCase(text, answered, chat_messages(text), None, config)
 
 
 def _as_text(values: Mapping[str, Any]) -> dict[str, Any]:
