@@ -113,9 +113,14 @@ def _better(
 def _tells_more(one: ColumnPair, other: ColumnPair) -> bool:
     """Whether a column names each row of the answer, too, where one as good in the expected rows repeats: of the two
     best of each department no row is the other one again. An id that repeats is a row's all the same."""
-    if one.expected.scale or _measures(one) or _ID.search(other.name):
+    if one.expected.scale or _measures(one) or names_a_row(other.name):
         return False
     return not _unique(other.a_key) and _unique(one.a_key)
+
+
+def names_a_row(name: str) -> bool:
+    """Whether a column is called an id, a key, a number of something."""
+    return _ID.search(name) is not None
 
 
 def _measures(one: ColumnPair) -> bool:

@@ -380,3 +380,44 @@ def test_rows_of_other_days_are_called_by_their_days_and_not_by_a_figure_that_gr
         f"cum {float(sums[11])} too low in 16 of 16 rows that differ",
         "all 12 missing rows are where day <= '2023-01-12': the filter is too narrow",
     ]
+
+
+LARGE = [
+    {"country": c, "plan": p, "n": n}
+    for at, c in enumerate("ABCDEF")
+    for p, n in (("w", 5 + at), ("z", 40 + at))
+]
+SUMMED = [{"country": c, "plan": None, "n": 45 + 2 * at} for at, c in enumerate("ABCDEF")]
+NOTED = [
+    {"id": f"o-{at}", "coupon": None if at % 5 else "x", "sent": None if at % 3 else "y", "n": at * 37 % 101}
+    for at in range(40)
+]
+
+
+@pytest.mark.parametrize("rows", [[*LARGE, *SUMMED, {"country": None, "plan": None, "n": 300}], NOTED])
+def test_a_filter_of_a_figure_is_told_where_totals_and_rows_without_a_note_are_among_the_rows(
+    rows: Rows,
+) -> None:
+    """HAVING over a ROLLUP: rows as coarse as those that are missing are there."""
+    found = diagnose(rows, [row for row in rows if row["n"] > 30])
+    least = max(row["n"] for row in rows if row["n"] <= 30)
+    assert f"rows are where n <= {least}: the filter is too narrow" in found.lines[0]
+
+
+@pytest.mark.parametrize("unit", [1, 0.25])
+def test_a_filter_of_a_figure_is_told_where_a_limit_keeps_as_many_rows(unit: float) -> None:
+    rows = [
+        {"id": f"o-{at}", "day": f"2024-03-{at % 28 + 1:02d}", "n": at * 37 % 101 * unit} for at in range(60)
+    ]
+    within, first = [row for row in rows if row["n"] > 30 * unit][:30], rows[:30]
+    assert "extra rows are where n <= " in diagnose(within, first).lines[0]
+    assert "missing rows are where n <= " in diagnose(first, within).lines[0]
+
+
+def test_an_id_that_repeats_with_another_text_throughout_is_repeated_by_a_join() -> None:
+    """The product of its items in place of the state of an order."""
+    orders = [{"order_id": 70001 + at, "state": "open" if at % 2 else "paid"} for at in range(12)]
+    items = [{**row, "state": product} for row in orders for product in ("tea", "cup")]
+    assert diagnose(orders, items).lines[0] == (
+        "order_id, unique in expected, repeats 12 times: a join fans out"
+    )

@@ -253,15 +253,24 @@ def totals(difference: Difference, missing: pl.Series, extra: pl.Series) -> list
     return found
 
 
-def has_subtotals(difference: Difference) -> bool:
-    """Whether rows leave open what others name in more than one column, as ROLLUP, CUBE and GROUPING SETS have it: what
-    a figure is above or below tells coarse rows from fine ones there, and not what is filtered."""
+def are_a_level(difference: Difference, side: str, rows: pl.Series) -> bool:
+    """Whether these rows may be all that are as coarse, of a side whose rows leave open what others name in more than
+    one column, as ROLLUP, CUBE and GROUPING SETS have it: what a figure is above or below tells coarse rows from fine
+    ones there, and not what is filtered. Of notes that some rows have, and of groups that HAVING leaves out, there are
+    such as are as coarse and not among them."""
     numbers = set(_numbers(difference))
-    for side in "ea":
-        table = _side(difference, side)
-        names = [name for name in difference.pairs if name in table.columns and name not in numbers]
-        opened = [int(_opened(table.get_column(name)).sum()) for name in names]
-        if sum(0 < count < len(table) for count in opened) > 1 and _unique(table.select(names)):
+    for one in "ea" if side == "e" else "ae":
+        table = _side(difference, one)
+        named = table.select(
+            name for name in difference.pairs if name in table.columns and name not in numbers
+        )
+        opened = pl.DataFrame([_opened(values) for values in named])
+        if one == side:
+            own = pl.int_range(len(table), eager=True, dtype=pl.UInt32).is_in(rows.implode())
+            parts = opened.filter(own), opened.filter(~own)
+            if not named.width or len(parts[0].join(parts[1], on=named.columns, how="semi")):
+                return False
+        if sum(0 < number(values.sum()) < len(values) for values in opened) > 1 and _unique(named):
             return True
     return False
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from tui_eval.frames.alignment import loosened
+from tui_eval.frames.alignment import loosened, names_a_row
 from tui_eval.frames.diagnosis.changes import ValueChange, choose, number, true
 from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
-from tui_eval.frames.diagnosis.granularity import floats, has_subtotals, totals
+from tui_eval.frames.diagnosis.granularity import are_a_level, floats, totals
 from tui_eval.frames.diagnosis.text_changes import text_changes
 from tui_eval.frames.diagnosis.time_changes import moments, time_changes
 from tui_eval.frames.difference import Difference
@@ -287,7 +287,7 @@ def _named_otherwise(difference: Difference) -> bool:
     e_rows, a_rows = difference.aligned()
     both = e_rows.is_not_null() & a_rows.is_not_null()
     same = difference.same_cells().filter(both)
-    return any(
+    return not any(names_a_row(name) for name in difference.key) and any(
         one.expected.kind == "text" and name not in difference.key and not same.get_column(name).any()
         for name, one in difference.pairs.items()
     )
@@ -384,10 +384,10 @@ def _filters(
         if groups is not None:
             yield groups, 1.0
             narrow = None
-        narrow = _no_size(difference, narrow)
+        narrow = _no_size(difference, narrow, "e", missing, extra)
     if len(extra) and len(extra) == every_extra and len(extra) < difference.lengths[1]:
         columns = {name: one.actual for name, one in pairs.items()} | difference.surplus
-        wide = _no_size(difference, _separated(columns, difference, 1, extra))
+        wide = _no_size(difference, _separated(columns, difference, 1, extra), "a", extra, missing)
         if narrow is not None and wide is not None and narrow.where == wide.where:
             return  # the rows are there on both sides, where they are other ones
         if wide is not None and not _beyond_the_first(difference, wide, "expected"):
@@ -396,13 +396,24 @@ def _filters(
         yield _filter("too_narrow", narrow), 0.95 if narrow.exact else 0.8
 
 
-def _no_size(difference: Difference, found: Condition | None) -> Condition | None:
-    """A condition, unless it says how large figures are where that tells no filter: totals stand among the rows, or as
-    many rows are missing as are too many, as of the first ones of each group by another column."""
+def _no_size(
+    difference: Difference, found: Condition | None, side: str, rows: pl.Series, others: pl.Series
+) -> Condition | None:
+    """A condition of these rows of a side, unless it says how large figures are where that tells no filter: the rows
+    are totals, or the other side has as many of its own (`others`), as of the first ones of each group by another
+    column."""
     if found is None or not any(_is_figure(difference, name) for name in found.columns):
         return found
-    exchanged = difference.lengths[0] == difference.lengths[1]
-    return None if exchanged or has_subtotals(difference) else found
+    lengths = difference.lengths if side == "e" else difference.lengths[::-1]
+    if lengths[0] == lengths[1] and not _pushed_out(rows, others, lengths[0]):
+        return None
+    return None if are_a_level(difference, side, rows) else found
+
+
+def _pushed_out(rows: pl.Series, others: pl.Series, length: int) -> bool:
+    """Whether a LIMIT cut off the `others`, the last of their side, for these rows, which stand before rows that both
+    sides have: a filter let them in, or left them out."""
+    return bool((others >= length - len(others)).all() and (rows < length - len(rows)).any())
 
 
 def _is_figure(difference: Difference, name: str) -> bool:
