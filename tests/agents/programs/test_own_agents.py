@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import sys
 import venv
 import zlib
@@ -28,6 +29,7 @@ from tui_eval.config.project import AgentSpec, Config, ConfigError
 from tui_eval.events import Event, Exchanged, Finished, Note, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, Entry, Reply
+from tui_eval.scripting.python import python_worker_watcher
 from tui_eval.scripting.python.python_host import printed
 
 CODE = """
@@ -857,6 +859,42 @@ async def test_command_is_killed_with_its_children(tmp_path: Path, own_session: 
         await task
     for pid in map(int, ready.read_text().split()):
         await until(lambda pid=pid: not _alive(pid))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="without /proc nobody finds them")
+async def test_what_a_command_would_start_anew_when_it_is_cut_ends_too(tmp_path: Path) -> None:
+    """One in a session of its own stayed where the command looks after its children, and there are many others."""
+    code = (
+        "import os,subprocess,sys\nat = 0\nwhile at < 1000:\n"
+        "    child = subprocess.Popen(['sleep', '300'], start_new_session=True)\n    at += 1\n"
+        "    open('pids','a').write(f'{child.pid}\\n')\n"
+        "    child.wait()\n"
+    )
+    it = agent("command", tmp_path, command=script(tmp_path, code))
+    pids = tmp_path / "pids"
+    for _ in range(5):
+        task = asyncio.create_task(talk(it, "x"))
+        await until(lambda: pids.exists() and pids.read_text().endswith("\n"))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for pid in map(int, pids.read_text().split()):
+            await until(lambda pid=pid: not _alive(pid))
+        pids.unlink()
+
+
+async def test_what_a_process_started_is_found_whichever_way_the_kernel_lists_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    child = await asyncio.create_subprocess_exec("sh", "-c", "setsid sleep 60 & sleep 60 & wait")
+    try:
+        await until(lambda: len(python_worker_watcher.descendants(child.pid)) == 2)
+        found = python_worker_watcher.descendants(child.pid)
+        monkeypatch.setattr(os.path, "exists", lambda _: False)
+        assert sorted(python_worker_watcher.descendants(child.pid)) == sorted(found)
+    finally:
+        python_worker_watcher.kill([*python_worker_watcher.descendants(child.pid), child.pid])
+        await child.wait()
 
 
 def _alive(pid: int) -> bool:

@@ -121,7 +121,9 @@ async def run_program(
 
 def _end_what_left_the_group(pid: int) -> None:
     """What a program that still runs has started in a session of its own (`setsid`, `detached: true`) is found by
-    its parents as long as these live."""
+    its parents as long as these live. Its own group stands still meanwhile: it would start anew what ends."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGSTOP)
     for _ in range(3):  # also what was started meanwhile
         if not (found := descendants(pid)):
             return

@@ -125,21 +125,42 @@ def _prctl(option: int, value: int) -> None:
 
 def descendants(pid: int) -> list[int]:
     """The living processes that a process started, and theirs; none where there is no /proc."""
-    children: dict[int, list[int]] = {}
-    with suppress(OSError):
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as status:
-                    state, parent = status.read().rpartition(b")")[2].split()[:2]
-                    if state not in (b"Z", b"X"):
-                        children.setdefault(int(parent), []).append(int(name))
+    children = _of_one if os.path.exists("/proc/thread-self/children") else _of_all().get
     found: list[int] = []
     waiting = [pid]
     while waiting:
-        own = children.get(waiting.pop(), [])
+        own = children(waiting.pop()) or []
         found += own
         waiting += own
     return found
+
+
+def _of_one(pid: int) -> list[int]:
+    """The living processes that one started. To ask for them costs what they are, not what the machine has: many
+    commands may be cut at once."""
+    own: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as listed:
+                own += map(int, listed.read().split())
+    return [child for child in own if (told := _state_and_parent(child)) and told[0] not in (b"Z", b"X")]
+
+
+def _of_all() -> dict[int, list[int]]:
+    """The same of every process, where the kernel does not list them by their parents."""
+    children: dict[int, list[int]] = {}
+    with suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit() and (told := _state_and_parent(int(name))) and told[0] not in (b"Z", b"X"):
+                children.setdefault(int(told[1]), []).append(int(name))
+    return children
+
+
+def _state_and_parent(pid: int) -> list[bytes] | None:
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as status:
+        told = status.read().rpartition(b")")[2].split()[:2]
+        return told if len(told) == 2 else None
+    return None
 
 
 def kill(processes: list[int]) -> None:
