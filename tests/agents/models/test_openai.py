@@ -120,13 +120,14 @@ async def test_a_server_without_schemas_is_asked_without(server: OpenAIServer, m
     await it.close()
 
 
-async def test_tool_loop_has_an_end(server: OpenAIServer) -> None:
+@pytest.mark.parametrize("schema", [None, {"type": "object"}])
+async def test_tool_loop_has_an_end(server: OpenAIServer, schema: dict[str, Any] | None) -> None:
     server.plan.extend([Planned(text=f"t{i}", tool_calls=[("x", {})]) for i in range(3)])
     tools = [{"type": "canned", "name": "x", "error": "down"}]
     it = agent("openai", base_url=server.base, model="m", tools=tools, max_steps=2)
     with pytest.raises(AgentError, match="no answer after 2 steps") as caught:
-        await talk(it, "go")
-    assert caught.value.answer == "t1"
+        await talk(it, Request(1, "go", schema=schema))
+    assert caught.value.answer == "t1" and len(server.requests) == 2
     await it.close()
 
 

@@ -238,9 +238,11 @@ class OpenAISession(Session):
         completion = self._completion(request)
         called = noted = False
         bound = only_calls(agent.parameters.get("tool_choice"))
-        # Asked again without a schema that the server does not know, it is the same step.
-        for step in range(agent.max_steps + (request.schema is not None and agent.knows_schemas)):
-            if step:
+        steps, again = 0, False
+        while steps < agent.max_steps or again:
+            # Asked again without a schema that the server does not know, it is the same step.
+            steps, again = steps + (not again), False
+            if steps > 1:
                 completion = self._completion(request)
             # Another attempt may learn meanwhile that the server knows no schemas.
             with_schema = request.schema is not None and agent.knows_schemas
@@ -256,6 +258,7 @@ class OpenAISession(Session):
                 if with_schema and error.status in (400, 422):
                     agent.knows_schemas = False
                     yield Note("asked again without a JSON schema, which this server may not know")
+                    completion, again = self._completion(request), True
                     continue
                 if completion.usage is not None and (told := self._spent(total, completion)) != heard:
                     yield told  # it was paid for
