@@ -412,6 +412,8 @@ async def test_scripts_see_the_config_of_their_provider(services: JudgeServices)
     ]
     provider = {"id": "file://it.py", "config": {"model": "small"}}
     assert (await judged(asserts, services=services, provider=provider)).outcome == "passed"
+    none = {"type": "javascript", "value": "context.provider.config.model === undefined"}
+    assert (await judged([none], services=services, provider={"id": "echo"})).outcome == "passed"
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -175,9 +175,11 @@ def _provider_of(case: Case) -> dict[str, Any] | None:
     name = entry.get("id") or case.agent
     if not name:
         return None
-    config = entry.get("config")
-    own = {"config": config} if isinstance(config, dict) else {}
-    return {"id": name, "label": entry.get("label") or "", **own}
+    return {
+        "id": name,
+        "label": entry.get("label") or "",
+        "config": promptfoo_words.mapping(entry.get("config")),
+    }
 
 
 def _output_of(reply: Reply, evidence: JudgeInput) -> Any:
