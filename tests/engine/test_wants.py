@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tui_eval.config import project
+from tui_eval.engine.plan import plan
 from tui_eval.engine.prepare import prepare
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError
-from tui_eval.engine.wants import wants
+from tui_eval.engine.wants import wants, wants_of_judging
 from tui_eval.formats import reading
 from tui_eval.guard.trust import Trust, fingerprint
 
@@ -212,6 +213,23 @@ def test_a_judge_is_asked_for_where_something_is_graded(tmp_path: Path) -> None:
     assert asked_of(root, "promptfooconfig.yaml", similar) == [used, judge]
     plain = graded.replace("llm-rubric", "contains") % ""
     assert asked_of(root, "promptfooconfig.yaml", plain) == [used]
+
+
+def test_code_that_gives_the_tools_which_calls_are_held_against_is_asked_for_before_answers_are_judged_again(
+    tmp_path: Path,
+) -> None:
+    """All of them were errors, and nothing had been said of it."""
+    (tmp_path / "tui_eval.yaml").write_text("{}")
+    (tmp_path / "promptfooconfig.yaml").write_text(
+        "prompts: [hi]\nproviders: [{id: 'openai:chat:m', config: {tools: 'file://t.py:made'}}]\n"
+        "tests: [{assert: [{type: is-valid-openai-tools-call}]}, {assert: [{type: contains, value: x}]}]\n"
+    )
+    (tmp_path / "t.py").write_text("def made(): return []\n")
+    settings, trust = project.load([tmp_path]), Trust()
+    (suite,) = reading.load_all([tmp_path], settings, trust)
+    called, plain = plan(suite.cases, settings, RunRequest(), dict, {}, trust=trust)
+    assert wants_of_judging([called], settings, trust) == ["run t.py"]
+    assert wants_of_judging([plain], settings, trust) == []
 
 
 def test_a_fingerprint_that_is_of_nothing_is_said_before_anything_is_run(tmp_path: Path) -> None:

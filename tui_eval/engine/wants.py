@@ -54,6 +54,9 @@ from tui_eval.model import Assertion, Case, Suite
 from tui_eval.store.run_folders import Store
 from tui_eval.suites.identity import canonical
 
+_HELD_AGAINST_TOOLS = ("openai-tools-call", "openai-function-call")
+"""Assertions on the calls of an agent: their types end so."""
+
 
 def wants(suites: Iterable[Suite], config: Config, trust: Trust) -> list[str]:
     """What would be required when these suites are run as they are, and is neither granted nor agreed to yet, in the
@@ -153,8 +156,14 @@ def wants_of_judging(jobs: Sequence[Job], config: Config, trust: Trust) -> list[
 
 
 def _judged(case: Case) -> Case:
-    """A case as its judging reads it: who was asked is not asked again."""
-    return msgspec.structs.replace(case, provider=None)
+    """A case as its judging reads it: who was asked is not asked again, but calls are held against the tools that its
+    provider names."""
+    entry = case.provider if isinstance(case.provider, dict) else {}
+    config = entry.get("config")
+    kept = {}
+    if isinstance(config, dict) and any(one.type.endswith(_HELD_AGAINST_TOOLS) for one in case.asserted):
+        kept = {key: config[key] for key in ("tools", "functions") if key in config}
+    return msgspec.structs.replace(case, provider={"config": kept} if kept else None)
 
 
 def _hooks(form: Format, settings: Mapping[str, Any], base: Path, root: Path) -> list[str]:
@@ -414,6 +423,7 @@ class _Wants:
         for one in case.asserted:
             self._assertion(one, case, base, first=True)
         self._texts.value(case.options, base)
+        self._texts.value(_judged(case).provider, base)
         if asks_a_database(case):
             self._texts.in_turn(lambda trust: database(self.config, case.database, trust))
 
