@@ -259,6 +259,25 @@ async def test_functions_of_the_suite_give_tools(
     assert not code.startswith("t.py") or (tmp_path / "ran").read_text() == "x"
 
 
+@pytest.mark.parametrize(("given", "said"), [("None", "nothing"), ("'abc'", "abc"), ("3", "3")])
+async def test_what_is_no_list_of_tools_is_said_before_anything_is_sent(
+    server: AnyServer, tmp_path: Path, given: str, said: str
+) -> None:
+    (tmp_path / "t.py").write_text(f"def mine(): return {given}")
+    with pytest.raises(AgentError, match=f"t.py:mine gives {said}, and must give a list of tools"):
+        await asked(server, "openai:chat:m", completion(), tools=f"file://{tmp_path}/t.py:mine")
+    assert not server.requests
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_functions_that_give_tools_are_not_in_the_model_s_time(tmp_path: Path, model: str) -> None:
+    """Only the first attempts had it, and ended at a short limit."""
+    (tmp_path / "t.py").write_text("")
+    assert not provider(model, tmp_path).preparing
+    entry = {"id": model, "config": {"tools": "file://t.py:mine"}}
+    assert provider(entry, tmp_path).preparing == "loading tools"
+
+
 async def test_only_tools_are_what_a_function_gives(server: AnyServer, tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text("def mine(): return []")
     with pytest.raises(ConfigError, match=r"parameters\.functions: cannot read"):

@@ -171,6 +171,25 @@ def test_a_file_of_a_config_that_is_not_there_is_said(named: Path) -> None:
         provider({"id": "file://p.py", "config": {"t": "file://no.py"}}, named)
 
 
+async def test_secrets_in_files_that_a_config_names_are_masked(named: Path) -> None:
+    (named / "key.txt").write_text("a-key-in-a-file\n")
+    (named / "own.json").write_text('{"password": "a-password-in-json"}')
+    (named / "made.py").write_text("def get_config(): return {'token': 'a-token-that-was-made'}")
+    config = {"apiKey": "file://key.txt", "own": "file://own.json", "made": "file://made.py"}
+    hidden: list[str] = []
+    given = Services(root=named, trust=Trust(granted=True), conceal=hidden.append)
+    agent = create(for_provider({"id": "file://p.py", "config": config}, Config(named), named), given)
+    await talk(agent, Request(1, "hi"))
+    assert {*hidden} >= {"a-key-in-a-file", "a-password-in-json", "a-token-that-was-made"}
+
+
+@needs_ruby
+def test_code_that_a_config_names_is_not_in_the_time_of_ruby(named: Path) -> None:
+    (named / "r.rb").write_text("")
+    assert not provider({"id": "ruby:r.rb", "config": CONFIG}, named).preparing
+    assert provider({"id": "ruby:r.rb", "config": {"c": "file://c.py"}}, named).preparing
+
+
 def test_code_that_a_config_names_is_asked_about(named: Path) -> None:
     spec = for_provider({"id": "file://p.py", "config": {"t": "file://c.py"}}, Config(named), named)
     with pytest.raises(NeedsTrust, match=r"c\.py"):

@@ -44,6 +44,7 @@ class ModelAgent(Agent):
     keeps_pace = True
     model: str | None
     toolbox: Toolbox
+    made: MadeTools | None
     promptfoo: bool
     own_price: prices.OwnPrice | None
 
@@ -53,7 +54,7 @@ class ModelAgent(Agent):
 
     @property
     def preparing(self) -> str:
-        return self.toolbox.preparing
+        return self.toolbox.preparing or ("loading tools" if self.made is not None else "")
 
     def priced(self, context: SessionContext, told: UsageReport, model: str | None) -> float | None:
         """See `Agent.priced`."""

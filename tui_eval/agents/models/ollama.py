@@ -59,6 +59,10 @@ class OllamaAgent(Agent):
             headers["Authorization"] = f"Bearer {api_key}"
         self.client = HttpClient(base, headers=headers, retries=spec.retries, pace=self.pace)
 
+    @property
+    def preparing(self) -> str:
+        return "loading tools" if self.made is not None else ""
+
     def cost(self, model: str, usage: Usage | None) -> float | None:
         """USD by the project's own prices: no table knows what a model costs on a machine of one's own."""
         return prices.cost_of(model, model, usage, self.services.prices, priced=False)

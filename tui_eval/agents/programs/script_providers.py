@@ -157,6 +157,10 @@ class RubyAgent(Agent):
             raise ConfigError(f"provider {spec.name}: there is no {named or 'ruby'} on the PATH")
         self.program = found
 
+    @property
+    def preparing(self) -> str:
+        return "loading the config" if self.config.runs_code else ""
+
     async def open(self, context: SessionContext) -> Session:
         """Begin; nothing runs between turns.
 

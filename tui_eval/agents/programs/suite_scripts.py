@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo.provider_response import provider_options
 from tui_eval.config.project import AgentSpec
 from tui_eval.guard.paths import confine, no_file
+from tui_eval.guard.secrets import secret_values
 from tui_eval.guard.trust import inline_in_node, script
 from tui_eval.javascript.values import is_undefined
 
@@ -297,6 +298,14 @@ class ScriptConfig:
         given = self._options["config"]
         self._read = {name: files.filled_in(value, name) for name, value in given.items()}
         self._code = _Named(given, services, spec.base, what, "get_config")
+        self._made: dict[str, Any] | None = None
+        self._conceal = services.conceal
+        _hide(self._read, given, services.conceal)
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether code gives some of it."""
+        return bool(self._code.references)
 
     async def options(self) -> dict[str, Any]:
         """`{id, label, config, env}`.
@@ -304,10 +313,11 @@ class ScriptConfig:
         Raises:
             AgentError: code that the config names fails.
         """
-        config = self._read
-        if self._code.references:
-            config = _with_code(self._options["config"], config, await self._code.given())
-        return {**self._options, "config": config}
+        if self.runs_code and self._made is None:
+            made = _with_code(self._options["config"], self._read, await self._code.given())
+            _hide(made, self._read, self._conceal)
+            self._made = made
+        return {**self._options, "config": self._read if self._made is None else self._made}
 
     async def close(self) -> None:
         """Kill the processes that code ran in."""
@@ -319,7 +329,8 @@ class MadeTools:
 
     def __init__(self, tools: Any, spec: AgentSpec, services: Services) -> None:
         self._tools = tools
-        self._code = _Named(tools, services, spec.base, f"provider {spec.name}: tools", "get_tools")
+        self._what = f"provider {spec.name}: tools"
+        self._code = _Named(tools, services, spec.base, self._what, "get_tools")
 
     async def tools(self) -> list[Any]:
         """All tools, those that are given as they are among them.
@@ -331,12 +342,27 @@ class MadeTools:
         result: list[Any] = []
         for one in self._tools if isinstance(self._tools, list) else [self._tools]:
             made = found.get(one, one) if isinstance(one, str) else one
+            if not isinstance(made, list | dict):
+                raise AgentError(
+                    f"{self._what}: {one} gives {one_line(text_of(made), 60) or 'nothing'}, and must give a list of tools",
+                    code="bad-setting",
+                )
             result += made if isinstance(made, list) else [made]
         return result
 
     async def close(self) -> None:
         """Kill the processes that they ran in."""
         await self._code.close()
+
+
+def _hide(config: Mapping[str, Any], before: Mapping[str, Any], conceal: Callable[[str], None]) -> None:
+    """Mask the secrets that came from files and code; those that the entry has itself are known."""
+    if config == before:
+        return
+    for value in secret_values(config):
+        conceal(value)
+        if value != (bare := value.strip()):
+            conceal(bare)
 
 
 def _code_in(value: Any) -> list[str]:
