@@ -202,6 +202,17 @@ def test_neuro_san_changes_nothing_but_what_the_test_has(
     assert not proposal.changes and "edit the case" in proposal.unable[0]
 
 
+def test_neuro_san_changes_what_the_test_has_beside_what_an_include_brought(tmp_path: Path) -> None:
+    """It was said to come from an include itself."""
+    test = 'include "common.inc"\nagent = ${the_agent}\ninteractions = [ ${turn} { text = "say "${word}\nresponse.text.value: "old" } ]\n'
+    (tmp_path / "case.hocon").write_text(test)
+    (tmp_path / "common.inc").write_text("the_agent = a, word = hi, turn = { timeout_in_seconds = 9 }\n")
+    case = Case("c", "c", "case.hocon", "neuro_san")
+    verdict = Verdict("value", False, target="text", expected="old", actual="new", turn=1, line=4)
+    proposal = propose(case, Attempt("c", 1, "failed", verdicts=[verdict]), tmp_path)
+    assert len(proposal.changes) == 1 and not proposal.unable
+
+
 @pytest.mark.parametrize("said", ["True", "FALSE", "Null", "no", "Hello"])
 def test_neuro_san_keeps_an_accepted_text_a_text(tmp_path: Path, said: str) -> None:
     """HOCON takes constants however they are written, and a test of null tests nothing."""

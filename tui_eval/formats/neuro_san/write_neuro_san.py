@@ -40,8 +40,13 @@ def accepted(text: str, case: Case, verdict: Verdict, attempt: Attempt) -> Edite
 
 @lru_cache(4)
 def _read(text: str, path: str) -> Any:
-    """What a file says by itself, in which nothing is looked up elsewhere; None where that makes no sense."""
-    return load(text, path, Path(), Trust(granted=True), named=True, follow=False).value
+    """What a file says by itself, in which nothing is looked up elsewhere: what an include would fill in is left out.
+    None where that makes no sense."""
+    alone = _WANTED.sub("${?", text)
+    return load(alone, path, Path(), Trust(granted=True), named=True, follow=False).value
+
+
+_WANTED = re.compile(r"\$\{(?!\?)")
 
 
 def _differing(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
