@@ -92,6 +92,26 @@ async def test_a_schema_that_asks_for_many_steps_is_looked_at_beside_the_loop(se
     assert found.passed is False
 
 
+async def test_arguments_of_a_call_may_be_as_long_as_its_answer(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of 150,000 numbers, or of 3,000 rows, were an error of the schema."""
+    monkeypatch.setattr(json_schema, "_AT_ONCE", 100)
+    function = {
+        "name": "sum",
+        "parameters": {"properties": {"n": {"type": "array", "items": {"type": "number"}}}},
+    }
+    output = {"name": "sum", "arguments": json.dumps({"n": list(range(3000))})}
+    row = {
+        "output": output,
+        "vars": {},
+        "functions": [function],
+        "assertion": {"type": "is-valid-openai-function-call"},
+    }
+    found = (await judge(evidence_for(row, services))).verdicts[0]
+    assert found.passed, found.reason
+
+
 @pytest.mark.parametrize("objects", [False, True])
 async def test_items_that_must_differ_are_compared_in_one_pass(objects: bool, services: Any) -> None:
     """A list of 100,000 numbers with one twice at its end took minutes, one of objects hours."""

@@ -186,7 +186,7 @@ def _against(call: AssertionCall, calls: list[Any], functions: list[Any]) -> Res
         schema = schemas[name].get("parameters")
         if not isinstance(schema, dict) or not schema:
             continue
-        wrong = mismatch(schema, arguments)
+        wrong = mismatch(schema, arguments, len(given["arguments"]))
         if wrong:
             return _bad(call, f'Call to "{name}" does not match schema: {wrong}', name)
     return Result(True, 1.0, PASSED, actual=call.text, evidence=[Evidence("call", "holds")])

@@ -299,14 +299,15 @@ def _decided(
 
 _AT_ONCE = 20_000
 _STEPS = 2_000_000
-"""What is looked at for one verdict, at most, beside twenty times for each character of the answer."""
+"""What is looked at for one verdict, at most, beside so much for each character of the answer."""
+_OF_A_CHARACTER = 20
 
 
 def _conforming_now(call: AssertionCall, validator: Any, values: Sequence[Any], conforms: str) -> Result:
     from tui_eval.formats.promptfoo.judge.schema_library import TooMuch, at_most
 
     try:
-        with at_most(_STEPS + 20 * len(call.text)):
+        with at_most(_STEPS + _OF_A_CHARACTER * len(call.text)):
             return _conforming_of(call, validator, values, conforms)
     except TooMuch:
         raise CannotJudge(f"{call.kind}: {_ENDLESS}", "bad-assertion") from None
@@ -390,8 +391,9 @@ def _schema(kind: str, value: Any) -> Any:
     return value
 
 
-def mismatch(schema: dict[str, Any], value: Any) -> str | None:
-    """The first way in which a value does not conform, in Ajv's words; None where it does.
+def mismatch(schema: dict[str, Any], value: Any, size: int) -> str | None:
+    """The first way in which a value, of a text of `size` characters, does not conform, in Ajv's words; None where it
+    does.
 
     Patterns that only JavaScript can decide are not looked at.
 
@@ -403,7 +405,7 @@ def mismatch(schema: dict[str, Any], value: Any) -> str | None:
     from tui_eval.formats.promptfoo.judge.schema_library import TooMuch, at_most
 
     try:
-        with at_most(10 * _AT_ONCE):
+        with at_most(10 * _AT_ONCE + _OF_A_CHARACTER * size):
             error = first_error(_validator(text), value)
     except TooMuch:
         raise CannotJudge(_ENDLESS, "bad-assertion") from None
