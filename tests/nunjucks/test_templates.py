@@ -387,6 +387,12 @@ def test_a_value_that_holds_one_list_twice_over_and_over_ends_the_rendering_not_
     assert time.monotonic() - began < 60
 
 
+def test_what_is_seen_to_differ_at_once_is_not_looked_through() -> None:
+    documents = ["word" * 200_000] * 10
+    template = "{% for i in range(0, 200) %}{% if documents == [1] %}x{% endif %}{% endfor %}"
+    assert render(template, {"documents": documents}) == ""
+
+
 def test_a_large_value_of_a_case_is_printed_as_json_all_the_same() -> None:
     rows = [{"id": number, "name": "of a row"} for number in range(100_000)]
     assert len(json.loads(render("{{ rows | dump }}", {"rows": rows}))) == len(rows)

@@ -75,11 +75,15 @@ def strictly_equal(left: Any, right: Any) -> bool:
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return double(left) == double(right)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
+        if left.keys() != right.keys():
+            return False
         look_through(left)
-        return left.keys() == right.keys() and all(strictly_equal(left[key], right[key]) for key in left)
+        return all(strictly_equal(left[key], right[key]) for key in left)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        if len(left) != len(right):
+            return False
         look_through(left)
-        return len(left) == len(right) and all(map(strictly_equal, left, right))
+        return all(map(strictly_equal, left, right))
     return type(left) is type(right) and left == right
 
 
@@ -90,11 +94,15 @@ def deeply_equal(left: Any, right: Any) -> bool:
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return _same_number(double(left), double(right))
     if isinstance(left, Mapping) and isinstance(right, Mapping):
+        if left.keys() != right.keys():
+            return False
         look_through(left)
-        return left.keys() == right.keys() and all(deeply_equal(left[key], right[key]) for key in left)
+        return all(deeply_equal(left[key], right[key]) for key in left)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        if len(left) != len(right):
+            return False
         look_through(left)
-        return len(left) == len(right) and all(map(deeply_equal, left, right))
+        return all(map(deeply_equal, left, right))
     return left == right
 
 
