@@ -360,6 +360,8 @@ async def test_a_whole_answer_that_says_it_is_none_is_none(answer: tuple[Any, st
         of_a2a("input-required"),
         of_mcp(False),
         ({"text": "PRO", "finish_reason": "error", "result": {"isError": True}}, "json.text"),
+        # That of an order, which the agent tells of.
+        ({"jsonrpc": "2.0", "result": {"text": "PRO", "status": {"state": "failed"}}}, "json.result.text"),
     ],
 )
 async def test_one_that_does_not_is_one(answer: tuple[Any, str]) -> None:

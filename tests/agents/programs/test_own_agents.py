@@ -1033,6 +1033,16 @@ async def test_what_is_asked_in_a_form_arrives_whole(body: Any, fields: dict[str
         await it.close()
 
 
+async def test_a_body_that_is_json_stays_json_whatever_type_is_said_of_it() -> None:
+    """What is percent-encoded in it is no JSON; there are endpoints that do not look at the type."""
+    with JsonServer() as server:
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        it = agent("http", url=server.url, headers=headers, body='{"q": {{ prompt | dump }}}')
+        await talk(it, ODD)
+        assert json.loads(server.requests[0].text) == {"q": ODD}
+        await it.close()
+
+
 @pytest.mark.parametrize(
     ("template", "query"),
     [

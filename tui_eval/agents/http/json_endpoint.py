@@ -68,6 +68,8 @@ _BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 _TAG = re.compile(r"<[A-Za-z!?/]")
 """How markup begins."""
 _FORM = "application/x-www-form-urlencoded"
+_NO_FORM = re.compile(r"\s*(?:\[|\{(?![{%]))")
+"""How a body begins that is JSON, whatever type is said of it."""
 _SAID_ALL = re.compile(rb"(?:\A|\n)data: ?\[DONE\]\s*\Z")
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:(\|\s*d(?:efault)?\b)|[|}.\[-])")
@@ -492,7 +494,9 @@ class HttpSession(RememberingSession):
         kind = next((one for name, one in headers.items() if name.lower() == "content-type"), "")
         if agent.json is not None:
             body = json_text(str(agent.body), agent.json, values)
-        elif isinstance(agent.body, str | dict) and kind.strip().lower().startswith(_FORM):
+        elif kind.strip().lower().startswith(_FORM) and (
+            isinstance(agent.body, dict) or (isinstance(agent.body, str) and not _NO_FORM.match(agent.body))
+        ):
             body = form_of(agent.body, values)
         else:
             body = standard if agent.body is None else filled(agent.body, values)

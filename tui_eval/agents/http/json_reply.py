@@ -364,13 +364,21 @@ def failure(value: dict[str, Any], found: Any, path: str | None) -> str:
 _FAILED_TASKS = ("failed", "rejected", "canceled", "auth_required")
 
 
+_OF_TASKS = frozenset(("kind", "contextId", "sessionId", "taskId", "artifacts", "history"))
+"""What A2A's tasks have beside their status: that of an order, which an agent tells of, has none of it."""
+
+
 def state_of_task(value: Any) -> str:
     """The state of A2A's task that an answer to a call (JSON-RPC) has, or tells of; empty: it has none."""
     if not isinstance(value, dict) or "jsonrpc" not in value:
         return ""
-    places = ("result.status.state", "result.task.status.state", "result.statusUpdate.status.state")
-    state = next((one for one in (at_path(value, place) for place in places) if isinstance(one, str)), "")
-    return state.lower().removeprefix("task_state_").replace("-", "_")
+    for place in ("result", "result.task", "result.statusUpdate"):
+        told = at_path(value, place)
+        if isinstance(told, dict) and not _OF_TASKS.isdisjoint(told):
+            state = at_path(told, "status.state")
+            if isinstance(state, str):
+                return state.lower().removeprefix("task_state_").replace("-", "_")
+    return ""
 
 
 def _failed_call(value: dict[str, Any], found: Any, path: str | None) -> str:
