@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import threading
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -98,6 +98,29 @@ async def test_streams_keeps_the_conversation_and_costs(made) -> None:
     assert (given["num_retries"], given["max_retries"]) == (0, 0), "what is sent again is decided here"
     await it.close()
     assert library.closed
+
+
+@pytest.mark.parametrize(
+    ("provider", "settings"),
+    [
+        ("openai", {"num_retries": 0, "max_retries": 0}),
+        ("anthropic", {"num_retries": 0, "max_retries": 0}),
+        ("nvidia_nim", {"num_retries": 0, "max_retries": 0, "allowed_openai_params": ["max_retries"]}),
+        ("huggingface", {}),
+    ],
+)
+async def test_what_has_a_request_sent_once_is_given_as_the_provider_takes_it(
+    made, provider: str, settings: dict[str, Any]
+) -> None:
+    """LiteLLM drops the setting for some that OpenAI's client asks: three requests. To others it is sent."""
+    library: Any = Library([Part(content="hello", finish="stop")])
+    library.get_llm_provider = lambda model, api_base: (model, provider, None, api_base)
+    library.get_supported_openai_params = lambda model, of: ["max_retries"] if of == "openai" else []
+    library.openai_compatible_providers = ["openai", "nvidia_nim"]
+    library.utils = SimpleNamespace(get_optional_params=lambda model, allowed_openai_params: {})
+    await talk(made(library, parameters={"num_retries": -1}), "hi")
+    names = ("num_retries", "max_retries", "allowed_openai_params")
+    assert {name: library.asked[0][name] for name in names if name in library.asked[0]} == settings
 
 
 async def test_what_was_written_to_a_cache_has_a_price_of_its_own(made) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import json
 import logging
 import os
@@ -86,6 +87,32 @@ class _LoopOfItsOwn:
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
+_SENT_ONCE = {"num_retries": 0, "max_retries": 0}
+"""LiteLLM sends again whatever failed, and the client below it each of these: a 400 four times, a 500 seven."""
+_UNKNOWN_TO = frozenset(("gradient_ai", "huggingface"))
+"""Providers that LiteLLM itself asks, once, and that refuse these settings or are sent them."""
+
+
+def _sent_once(library: Any, model: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What has LiteLLM send a request once. Of a provider that is asked through OpenAI's client it drops the setting
+    where the provider has it in no list: each request went out three times."""
+    with suppress(Exception):  # models that it has not heard of
+        provider = library.get_llm_provider(model, api_base=given.get("api_base"))[1]
+        if provider in _UNKNOWN_TO:
+            return {}
+        known = library.get_supported_openai_params(model, provider) or ()
+        if (
+            provider in library.openai_compatible_providers
+            and "max_retries" not in known
+            and "allowed_openai_params" in inspect.signature(library.utils.get_optional_params).parameters
+        ):
+            return {
+                **_SENT_ONCE,
+                "allowed_openai_params": [*given.get("allowed_openai_params", ()), "max_retries"],
+            }
+    return _SENT_ONCE
+
+
 class LiteLLMAgent(Agent):
     """One model by LiteLLM's name (`bedrock/…`, `vertex_ai/…`). Its keys come from the environment, which
     needs trust."""
@@ -110,10 +137,8 @@ class LiteLLMAgent(Agent):
                 self.parameters[name] = value
         if headers := options.headers():
             self.parameters["extra_headers"] = headers
-        given = self.parameters.pop("num_retries", None)
-        self.retries = next((one for one in (given, spec.retries) if isinstance(one, int)), RETRIES)
-        # LiteLLM sends again whatever failed, and the client below it each of these: a 400 four times, a 500 seven.
-        self.parameters |= {"num_retries": 0, "max_retries": 0}
+        given = [self.parameters.pop(name, None) for name in _SENT_ONCE]
+        self.retries = next((max(0, one) for one in (*given, spec.retries) if isinstance(one, int)), RETRIES)
         self._library: Once[Any] = Once()
         self.loop = _LoopOfItsOwn()
 
@@ -208,6 +233,7 @@ class LiteLLMSession(Session):
         else:
             self.messages.append({"role": "user", "content": request.text or ""})
         given = dict(agent.parameters)
+        given |= await agent.loop.call(lambda: _sent_once(library, self.model, given))
         if request.schema is not None and await agent.loop.call(lambda: _knows_schemas(library, self.model)):
             given["response_format"] = {
                 "type": "json_schema",
