@@ -259,6 +259,16 @@ async def test_functions_of_the_suite_give_tools(
     assert not code.startswith("t.py") or (tmp_path / "ran").read_text() == "x"
 
 
+async def test_strict_tools_of_a_function_are_announced_to_anthropic(
+    server: AnyServer, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text("def mine(): return [{'name': 'made', 'strict': True}]")
+    config = {"apiBaseUrl": server.url, "apiKey": "none", "tools": "file://t.py:mine", "beta": ["own"]}
+    with suppress(AgentError):  # what the server answers is no model's
+        await talk(provider({"id": "anthropic:messages:m", "config": config}, tmp_path), "hi")
+    assert server.requests[0].headers["anthropic-beta"] == "own,structured-outputs-2025-11-13"
+
+
 @pytest.mark.parametrize(("given", "said"), [("None", "nothing"), ("'abc'", "abc"), ("3", "3")])
 async def test_what_is_no_list_of_tools_is_said_before_anything_is_sent(
     server: AnyServer, tmp_path: Path, given: str, said: str

@@ -349,9 +349,8 @@ class AnthropicAgent(ModelAgent):
         self.toolbox = Toolbox(options, services)
         api_key = usual_secret(options, "api_key", base_url, "ANTHROPIC_API_KEY")
         headers = {"anthropic-version": VERSION, **options.headers()}
-        if self.promptfoo and (
-            named := promptfoo_models.betas(self.parameters, headers.get("anthropic-beta", ""))
-        ):
+        self.betas = headers.get("anthropic-beta", "")
+        if self.promptfoo and (named := promptfoo_models.betas(self.parameters, self.betas)):
             headers["anthropic-beta"] = named
         if api_key and "x-api-key" not in {name.lower() for name in headers}:
             headers["x-api-key"] = api_key
@@ -366,6 +365,9 @@ class AnthropicAgent(ModelAgent):
         session = AnthropicSession(
             self, plain_name(model, "anthropic"), context, tested=context.test is not None
         )
+        made = self.promptfoo and self.made is not None  # only now is known whether they are strict
+        if made and (named := promptfoo_models.betas(self.parameters, self.betas)):
+            session.headers = {**session.headers, "anthropic-beta": named}
         await session.tools.get_ready()
         return session
 
