@@ -500,6 +500,8 @@ async def test_what_another_app_added_while_something_else_went_on_is_taken_in(a
     ]  # fmt: skip
     assert [row.status for row in run_entries(group, alone.state)] == ["passed", "failed"]
     assert in_front(alone) == part.info.id and other.info.id not in alone.front_run.followers
+    heard = [one for one in alone.list.heard if isinstance(one, RunChanged) and one.run_id == other.info.id]
+    assert [row.outcome for one in heard for row in one.changed] == ["passed"]  # its line is drawn anew
 
 
 async def test_nothing_is_added_to_a_run_that_was_opened_alone(alone: Alone) -> None:

@@ -309,11 +309,13 @@ class FrontRun:
         `since` the run of this id began)."""
 
         def take(found: list[RunView]) -> None:
-            for run in found:
-                if group.find_run(run.info.id) is None:
-                    group.add(run)
+            fresh = [run for run in found if group.find_run(run.info.id) is None]
+            for run in fresh:
+                group.add(run)
             if found and self.state.group is group:
                 self._places.post(RunChanged([], True))
+                for run in fresh if since else ():  # lines stand already, of what was before
+                    self._places.post(RunChanged(list(run.attempts.values()), run_id=run.info.id))
 
         self._core.tasks.thread(
             partial(counted_with, self.state.root, folder, since), take, name="older runs"
