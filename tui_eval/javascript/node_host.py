@@ -109,7 +109,8 @@ class NodeHost(ScriptHost):
         told: bool = False,
     ) -> CallResult:
         """As `call`, for threads without an event loop; of `args`, what is undefined is `undefined` there. `told`: the
-        value is `{value, undefined}`, with the names of its members that are `undefined`."""
+        value is `{value, undefined, changed}`, with what became of the members of the first one, which it is laid over:
+        those that are `undefined` then, and those that the call itself changed."""
         missing = [place for place, value in enumerate(args) if is_undefined(value)]
         more = {"lenient": lenient, "told": told, "undefined": missing}
         asked = {**request("call", file, function, args, None), **more}

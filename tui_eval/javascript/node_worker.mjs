@@ -98,13 +98,16 @@ async function call(request) {
   const [first, second] = request.args;
   join(first, second);
   join(first?.output, first?.context); // inline code is given an object of its variables
+  const before = request.told ? Object.entries(first).map(([name, one]) => [name, JSON.stringify(one)]) : [];
   const returned = await target(...request.args);
   // JSON has it as what is in it, but `new Boolean(false)` is true, and no boolean.
   const box = [Boolean, Number, String].find((one) => returned instanceof one)?.name;
   if (box) throw new TypeError(`gives a ${box} object (new ${box}), which is no ${box.toLowerCase()}`);
   if (request.told) {
-    const undefined_ = Object.entries(Object(returned)).filter(([, one]) => one === undefined);
-    return { value: returned, undefined: undefined_.map(([name]) => name) };
+    const all = { ...Object.fromEntries(before.map(([name]) => [name, first[name]])), ...Object(returned) };
+    const changed = before.filter(([name, one]) => JSON.stringify(first[name]) !== one).map(([name]) => [name, first[name]]);
+    const undefined_ = Object.keys(all).filter((name) => all[name] === undefined);
+    return { value: returned, undefined: undefined_, changed: Object.fromEntries(changed) };
   }
   if (!request.changed) return returned;
   // No more than that: beside it there may be what JSON cannot hold, a timer or a client.

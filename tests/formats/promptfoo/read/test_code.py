@@ -343,7 +343,14 @@ tests:
 
 
 @pytest.mark.parametrize(
-    "code", ["({...vars, q: vars.none})", "|\n      return {q: undefined}", "Promise.resolve({q: undefined})"]
+    "code",
+    [
+        "({...vars, q: vars.none})",
+        "|\n      return {q: undefined}",
+        "Promise.resolve({q: undefined})",
+        "|\n      delete vars.q;\n      return vars;",
+        "|\n      vars.q = undefined;\n      return {};",
+    ],
 )
 def test_a_variable_that_transform_vars_makes_undefined_is_none(make: Make, code: str) -> None:
     given = code if code.startswith("|") else f"'{code}'"
@@ -366,6 +373,16 @@ def test_transform_of_vars_by_files(make: Make) -> None:
         assert made.cases[0].vars == {"q": "aj"}
         undefined = make(text % "u.js", u__js="module.exports = () => ({ q: undefined })", trusted=True)
         assert undefined.cases[0].vars == {}
+        deleted = "module.exports = (vars) => { delete vars.q; return { k: 1 }; }"
+        assert make(text % "d.js", d__js=deleted, trusted=True).cases[0].vars == {"k": 1}
+        changed = "module.exports = (vars) => { vars.q += 'c'; return {}; }"
+        assert make(text % "c.js", c__js=changed, trusted=True).cases[0].vars == {"q": "ac"}
+
+
+def test_transform_vars_may_change_what_it_is_given(make: Make) -> None:
+    code = "|\n      vars.q = vars.q + 'x';\n      vars = {k: 'nobody sees'};\n      return {n: 1};"
+    text = f"{HEAD}tests:\n- vars: {{q: a, k: kept}}\n  options:\n    transformVars: {code}\n"
+    assert [case.vars for case in make(text).cases] == [{"q": "ax", "k": "kept", "n": 1}]
 
 
 def test_lines_of_an_env_file_that_give_no_variable_are_noted(make: Make, tmp_path: Path) -> None:

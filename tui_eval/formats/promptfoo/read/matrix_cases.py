@@ -33,18 +33,24 @@ TIME_LIMIT = 30.0
 """Seconds that one transform may take."""
 
 _FILE = re.compile(r"file://(.+?\.(\w+))(?::(\w+))?\Z", re.DOTALL)
-_TOLD = """const $found = (() => {{{}
+_TOLD = """const $vars = vars, $before = Object.entries(vars).map(([name, one]) => [name, JSON.stringify(one)]);
+const $found = (() => {{{}
 }})();
-const $told = (value) => ({{
-  value, undefined: Object.entries(Object(value)).filter(([, one]) => one === undefined).map(([name]) => name),
-}});
+const $told = (value) => {{
+  const all = {{ ...Object.fromEntries($before.map(([name]) => [name, $vars[name]])), ...Object(value) }};
+  const undefined_ = Object.keys(all).filter((name) => all[name] === undefined);
+  const changed = $before.filter(([name, one]) => JSON.stringify($vars[name]) !== one).map(([name]) => name);
+  return {{ value, undefined: undefined_, changed: Object.fromEntries(changed.map((name) => [name, $vars[name]])) }};
+}};
 return typeof $found?.then === 'function' ? $found.then($told) : $told($found);
 """
-"""JSON has no `undefined`: the names whose values are that are told beside the value."""
+"""What is told beside the value: names that are `undefined`, which JSON does not have, and what the code did to the
+variables that it was given."""
 
 
 def transformed(reading: SuiteReading, code: Any, vars: dict[str, Any]) -> dict[str, Any]:  # noqa: A002
-    """The vars with what the transform returns laid over them; what it says is `undefined` is none of them.
+    """The vars, as JavaScript leaves them, with what the transform returns laid over them; what is `undefined` then is
+    none of them.
 
     Inline JavaScript runs in the isolate, or in node where it needs that; `file://x.js[:name]` through node and
     `file://x.py[:name]` in Python, both where the folder is trusted.
@@ -75,7 +81,8 @@ def transformed(reading: SuiteReading, code: Any, vars: dict[str, Any]) -> dict[
     value, undefined = found.get("value"), found.get("undefined", ())
     if not isinstance(value, dict):
         raise Missing(f"transformVars must return an object of vars, not {brief(value)}")
-    return {name: one for name, one in {**vars, **value}.items() if name not in undefined}
+    left = {**vars, **found.get("changed", {}), **value}
+    return {name: one for name, one in left.items() if name not in undefined}
 
 
 async def _inline(reading: SuiteReading, body: str, given: dict[str, Any], code: str) -> Any:
