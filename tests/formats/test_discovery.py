@@ -267,6 +267,10 @@ def test_interactions_that_others_include_are_no_test_of_their_own(tmp_path, sha
         assert suite.path == "shared.hocon" and [one.level for one in suite.problems] == ["error"]
     (tmp_path / "shared.hocon").write_text(f"{shared}\n]")
     assert "shared.hocon" in [one.path for one in load_all([tmp_path], config, Trust())]
+    (tmp_path / "shared.hocon").write_text(
+        f"question = x, agnet = a, {shared}\n"
+    )  # a test that was to be run
+    assert "shared.hocon" in [one.path for one in load_all([tmp_path], config, Trust())]
 
 
 def test_a_prompt_in_capitals_is_a_slip(tmp_path):

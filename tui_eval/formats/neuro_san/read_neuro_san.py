@@ -174,8 +174,9 @@ def read(path: str, text: str, config: Config, trust: Trust, *, named: bool = Fa
 
 def _maybe_a_part(suite: Suite, document: hocon.HoconDocument) -> Suite:
     """What asks no agent may be interactions that others include: those say what is wrong in it, and alone it may not
-    even be read, without what they fill in."""
-    if ("agent",) not in document.lines.places:
+    even be read, without what they fill in. Where its agent is misspelled it is a test."""
+    names = {str(place[0]) for place in document.lines.places if place} - document.lines.filled_in
+    if "agent" not in names and not any(close_to(name, ("agent",)) for name in names):
         suite.problems = [msgspec.structs.replace(one, passed_over=True) for one in suite.problems]
     return suite
 
