@@ -391,7 +391,7 @@ def _schema(kind: str, value: Any) -> Any:
     return value
 
 
-def mismatch(schema: dict[str, Any], value: Any, size: int) -> str | None:
+def mismatch(schema: dict[str, Any], value: Any, size: int = 0) -> str | None:
     """The first way in which a value, of a text of `size` characters, does not conform, in Ajv's words; None where it
     does.
 
