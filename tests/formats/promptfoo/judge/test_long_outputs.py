@@ -112,6 +112,52 @@ async def test_arguments_of_a_call_may_be_as_long_as_its_answer(
     assert found.passed, found.reason
 
 
+@pytest.mark.parametrize(
+    ("rule", "output"),
+    [
+        ({"uniqueItems": True}, [*range(2_000)]),
+        ({"enum": [[*range(2_000)]]}, [*range(2_000)]),
+        ({"const": [*range(2_000)]}, [*range(2_000)]),
+        (
+            {"additionalProperties": False, "patternProperties": {"^k": True}},
+            {f"k{n}": n for n in range(1_000)},
+        ),
+        ({"pattern": "^a+$"}, "a" * 19_000),
+        ({"format": "date"}, "a" * 19_000),
+    ],
+    ids=["uniqueItems", "enum", "const", "properties", "pattern", "format"],
+)
+async def test_what_a_step_takes_with_a_long_answer_counts(
+    rule: dict[str, Any], output: Any, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a schema whose steps were few enough each one compared thousands of items, for hours."""
+    monkeypatch.setattr(json_schema, "_STEPS", 0)
+    monkeypatch.setattr(json_schema, "_OF_A_CHARACTER", 2)
+    parts = {f"a{n}": {"anyOf": [{"$ref": f"#/$defs/a{n + 1}"}, False]} for n in range(12)}
+    parts |= {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(9)}
+    schema = {"$ref": "#/$defs/a0", "$defs": parts | {"a12": rule}}
+    monkeypatch.setattr(json_schema, "_AT_ONCE", 5_000)
+    found = await verdict(json.dumps(output), {"type": "is-json", "value": json.dumps(schema)}, services)
+    assert found.passed is None and "takes too many steps" in found.reason
+
+
+async def test_a_long_list_of_allowed_values_is_no_long_way(services: Any) -> None:
+    """1,500 rows whose value is one of 2,000 were an error."""
+    allowed = [f"C{number:05}" for number in range(2_000)]
+    wanted = {"type": "is-json", "value": {"items": {"properties": {"c": {"enum": allowed}}}}}
+    rows = [{"c": allowed[number]} for number in range(1_500)]
+    assert (await verdict(json.dumps(rows), wanted, services)).passed
+    assert (await verdict(json.dumps([*rows, {"c": "D"}]), wanted, services)).passed is False
+
+
+async def test_one_and_true_are_two_allowed_values(services: Any) -> None:
+    wanted = {"type": "is-json", "value": {"enum": [1, True]}}
+    for output, passes in (("1", True), ("true", True), ("1.0", True), ("0", False)):
+        assert (await verdict(output, wanted, services)).passed is passes
+    found = await verdict("1", {"type": "is-json", "value": {"enum": [1, 1.0]}}, services)
+    assert found.passed is None and "duplicate items" in found.reason
+
+
 @pytest.mark.parametrize("objects", [False, True])
 async def test_items_that_must_differ_are_compared_in_one_pass(objects: bool, services: Any) -> None:
     """A list of 100,000 numbers with one twice at its end took minutes, one of objects hours."""

@@ -187,12 +187,6 @@ _KEYWORDS = frozenset(_KEYWORD_LIST.split())
 _ONE = ("additionalItems", "contains", "additionalProperties", "propertyNames", "if", "then", "else", "not")
 _LISTS = ("allOf", "anyOf", "oneOf")
 _MAPS = ("properties", "patternProperties", "dependencies")
-_LIMITS = {
-    "formatMinimum": (">=", lambda order: order >= 0),
-    "formatMaximum": ("<=", lambda order: order <= 0),
-    "formatExclusiveMinimum": (">", lambda order: order > 0),
-    "formatExclusiveMaximum": ("<", lambda order: order < 0),
-}
 
 
 _LARGE = 20_000
@@ -274,8 +268,10 @@ def _conforming(call: AssertionCall, values: Sequence[Any], conforms: str) -> Re
 async def _conforming_later(
     call: AssertionCall, schema: Any, patterns: set[str], values: Sequence[Any], conforms: str
 ) -> Result:
+    from tui_eval.formats.promptfoo.judge.schema_library import validator_of
+
     matches = await matcher(patterns, values, call.evidence)
-    validator = _validator_of(js.parse_json(js.json_text(schema)), matches)
+    validator = validator_of(js.parse_json(js.json_text(schema)), matches)
     if len(call.text) > _LARGE:
         return await in_turn(lambda: _conforming_now(call, validator, values, conforms))
     answer = _decided(call, validator, values, conforms)
@@ -534,14 +530,12 @@ def _within(part: dict[str, Any], whole: dict[str, Any]) -> list[Any]:
 
 
 def _forbidden(schema: dict[str, Any]) -> Iterator[str]:
-    from tui_eval.formats.promptfoo.judge.schema_library import FORMAT_NAMES, ORDERS
+    from tui_eval.formats.promptfoo.judge.schema_library import FORMAT_NAMES, LIMITS, ORDERS, identical
 
     if "id" in schema:
         yield 'NOT SUPPORTED: keyword "id", use "$id" for schema ID'
     values = schema.get("enum")
-    if isinstance(values, list) and (
-        not values or any(item in values[:at] for at, item in enumerate(values))
-    ):
+    if isinstance(values, list) and (not values or identical(values)):
         fault = "have duplicate items" if values else "have fewer than 1 items"
         yield f"schema is invalid: data/enum must NOT {fault}"
     kinds = schema.get("type")
@@ -549,7 +543,7 @@ def _forbidden(schema: dict[str, Any]) -> Iterator[str]:
         yield '"nullable" cannot be used without "type"'
     if schema.get("nullable") is False and "null" in listed(kinds):
         yield "type: null contradicts nullable: false"
-    for key in _LIMITS.keys() & schema.keys():
+    for key in LIMITS.keys() & schema.keys():
         name = schema.get("format")
         if name is None:
             yield f"parent schema must have dependencies of {key}: format"
@@ -583,75 +577,6 @@ def _ignored(schema: dict[str, Any]) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _validator(schema_text: str) -> Any:
-    return _validator_of(js.parse_json(schema_text), found_here)
+    from tui_eval.formats.promptfoo.judge.schema_library import validator_of
 
-
-def _validator_of(schema: Any, matches: Matches) -> Any:
-    """A validator of draft 07 with Ajv's liberties: `nullable`, keywords beside `$ref`, limits of formats."""
-    from tui_eval.formats.promptfoo.judge.schema_library import (
-        format_checker,
-        identical,
-        jsonschema,
-        keywords,
-    )
-
-    ValidationError = jsonschema.ValidationError
-
-    def pattern(_: Any, wanted: str, instance: Any, __: Any) -> Iterator[Any]:
-        if isinstance(instance, str) and not matches(wanted, instance):
-            yield ValidationError(wanted)
-
-    def pattern_properties(validator: Any, wanted: dict[str, Any], instance: Any, _: Any) -> Iterator[Any]:
-        for key, value in instance.items() if isinstance(instance, dict) else ():
-            for expression, inner in wanted.items():
-                if matches(expression, key):
-                    yield from validator.descend(value, inner, path=key, schema_path=expression)
-
-    def additional(validator: Any, wanted: Any, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
-        known, expressions = schema.get("properties", {}), schema.get("patternProperties", {})
-        for key, value in instance.items() if isinstance(instance, dict) else ():
-            if key in known or any(matches(expression, key) for expression in expressions):
-                continue
-            if wanted is False:
-                yield ValidationError(key)
-            else:
-                yield from validator.descend(value, wanted, path=key)
-
-    def kind(validator: Any, wanted: Any, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
-        null = instance is None and schema.get("nullable") is True
-        if not null and not any(validator.is_type(instance, name) for name in listed(wanted)):
-            yield ValidationError("type")
-
-    def unique(_: Any, wanted: Any, instance: Any, __: Any) -> Iterator[Any]:
-        if wanted and isinstance(instance, list) and identical(instance) is not None:
-            yield ValidationError("uniqueItems")
-
-    own = {
-        "uniqueItems": unique,
-        "pattern": pattern,
-        "patternProperties": pattern_properties,
-        "additionalProperties": additional,
-        "type": kind,
-        **{key: _limit for key in _LIMITS},
-    }
-    given: Any = jsonschema.Draft7Validator
-    made: Any = jsonschema.validators.create(
-        meta_schema=given.META_SCHEMA,
-        validators={**given.VALIDATORS, **own},
-        type_checker=given.TYPE_CHECKER,
-        format_checker=format_checker(),
-        id_of=given.ID_OF,
-        applicable_validators=keywords,
-    )
-    return made(schema, format_checker=format_checker())
-
-
-def _limit(validator: Any, wanted: str, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
-    from tui_eval.formats.promptfoo.judge.schema_library import jsonschema, order_key
-
-    for key in _LIMITS.keys() & schema.keys():
-        sign, holds = _LIMITS[key]
-        if schema[key] is wanted and isinstance(instance, str):
-            ours, theirs = (order_key(schema["format"], text) for text in (instance, wanted))
-            if ours is not None and theirs is not None and not holds((ours > theirs) - (ours < theirs)):
-                yield jsonschema.ValidationError(f"should be {sign} {wanted}")
+    return validator_of(js.parse_json(schema_text), found_here)

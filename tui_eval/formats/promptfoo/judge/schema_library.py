@@ -1,5 +1,5 @@
-"""jsonschema, imported without what takes a second of a run's start (`slow_imports`), and the formats of JSON schemas
-as Ajv's collection has them. Imported where a schema is first needed."""
+"""jsonschema as Ajv reads schemas, imported without what takes a second of a run's start (`slow_imports`): its formats
+are those of Ajv's collection, and what it may look at has a limit. Imported where a schema is first needed."""
 
 from __future__ import annotations
 
@@ -39,25 +39,29 @@ def at_most(steps: int) -> Iterator[None]:
         _steps.left = before
 
 
-def keywords(schema: Any) -> Any:
-    """The keywords of a schema that is applied to a value: as many steps as it has words, names and parts.
+def _spend(steps: int) -> None:
+    """What is looked at costs so many steps, of about ten microseconds.
 
     Raises:
         TooMuch: the last one is spent.
     """
     left = getattr(_steps, "left", None)
     if left is not None:
-        _steps.left = left = (
-            left - 1 - sum(len(part) for part in schema.values() if isinstance(part, list | dict))
-        )
-        if left < 0:
+        _steps.left = left - steps
+        if left < steps:
             raise TooMuch
+
+
+def _keywords(schema: Any) -> Any:
+    """The keywords of a schema that is applied to a value."""
+    _spend(1 + sum(len(part) for part in schema.values() if isinstance(part, list | dict)) // 64)
     return schema.items()
 
 
 def identical(items: Sequence[Any]) -> tuple[int, int] | None:
     """The places of the first item that stands in a list already, and of that one; None: each is there once."""
     seen: dict[Any, int] = {}
+    _spend(len(items) // 16)
     for place, item in enumerate(items):
         earlier = seen.setdefault(_content(item), place)
         if earlier != place:
@@ -69,9 +73,12 @@ def _content(value: Any) -> Any:
     """What is equal of equal values of JSON alone: `true` is not 1, 1.0 is."""
     if isinstance(value, bool):
         return bool, value
+    if not isinstance(value, dict | list):
+        return value
+    _spend(1 + len(value) // 16)
     if isinstance(value, dict):
         return frozenset((name, _content(item)) for name, item in value.items())
-    return tuple(map(_content, value)) if isinstance(value, list) else value
+    return tuple(map(_content, value))
 
 
 _FORMAT_LIST = """date time date-time iso-time iso-date-time duration uri uri-reference uri-template url email hostname ipv4
@@ -228,3 +235,109 @@ ORDERS: dict[str, Callable[[str], Any]] = {
     "iso-date-time": lambda text: _moment(text, whole=True),
 }
 """By the formats whose texts have an order."""
+
+LIMITS: dict[str, tuple[str, Callable[[int], bool]]] = {
+    "formatMinimum": (">=", lambda order: order >= 0),
+    "formatMaximum": ("<=", lambda order: order <= 0),
+    "formatExclusiveMinimum": (">", lambda order: order > 0),
+    "formatExclusiveMaximum": ("<", lambda order: order < 0),
+}
+"""The keywords that limit such texts: how they are said, and what they take."""
+
+
+# -- A validator of draft 07 with Ajv's liberties: `nullable`, keywords beside `$ref`, limits of formats.
+
+
+def validator_of(schema: Any, matches: Callable[[str, str], bool]) -> Any:
+    """The validator of a schema; `matches` tells whether one of its patterns is found in a text."""
+    ValidationError = jsonschema.ValidationError
+    listed: dict[
+        int, frozenset[Any]
+    ] = {}  # what lists of the schema hold, by their ids: it lives as long as this
+
+    def values(wanted: list[Any]) -> frozenset[Any]:
+        if id(wanted) not in listed:
+            listed[id(wanted)] = frozenset(map(_content, wanted))
+        return listed[id(wanted)]
+
+    def enum(_: Any, wanted: Any, instance: Any, __: Any) -> Iterator[Any]:
+        if _content(instance) not in values(wanted):
+            yield ValidationError("enum")
+
+    def const(_: Any, wanted: Any, instance: Any, __: Any) -> Iterator[Any]:
+        if _content(instance) != _content(wanted):
+            yield ValidationError("const")
+
+    def pattern(_: Any, wanted: str, instance: Any, __: Any) -> Iterator[Any]:
+        if isinstance(instance, str):
+            _spend(len(instance) // 256)
+            if not matches(wanted, instance):
+                yield ValidationError(wanted)
+
+    def format_(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(instance, str):
+            _spend(len(instance) // 256)
+        yield from given.VALIDATORS["format"](validator, wanted, instance, schema)
+
+    def pattern_properties(validator: Any, wanted: dict[str, Any], instance: Any, _: Any) -> Iterator[Any]:
+        if not isinstance(instance, dict):
+            return
+        _spend(len(instance) * len(wanted) // 4)
+        for key, value in instance.items():
+            for expression, inner in wanted.items():
+                if matches(expression, key):
+                    yield from validator.descend(value, inner, path=key, schema_path=expression)
+
+    def additional(validator: Any, wanted: Any, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
+        known, expressions = schema.get("properties", {}), schema.get("patternProperties", {})
+        if not isinstance(instance, dict):
+            return
+        _spend(len(instance) * (1 + len(expressions)) // 4)
+        for key, value in instance.items():
+            if key in known or any(matches(expression, key) for expression in expressions):
+                continue
+            if wanted is False:
+                yield ValidationError(key)
+            else:
+                yield from validator.descend(value, wanted, path=key)
+
+    def kind(validator: Any, wanted: Any, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
+        names = wanted if isinstance(wanted, list) else [wanted]
+        null = instance is None and schema.get("nullable") is True
+        if not null and not any(validator.is_type(instance, name) for name in names):
+            yield ValidationError("type")
+
+    def unique(_: Any, wanted: Any, instance: Any, __: Any) -> Iterator[Any]:
+        if wanted and isinstance(instance, list) and identical(instance) is not None:
+            yield ValidationError("uniqueItems")
+
+    own = {
+        "enum": enum,
+        "const": const,
+        "uniqueItems": unique,
+        "pattern": pattern,
+        "format": format_,
+        "patternProperties": pattern_properties,
+        "additionalProperties": additional,
+        "type": kind,
+        **{key: _limit for key in LIMITS},
+    }
+    given: Any = jsonschema.Draft7Validator
+    made: Any = jsonschema.validators.create(
+        meta_schema=given.META_SCHEMA,
+        validators={**given.VALIDATORS, **own},
+        type_checker=given.TYPE_CHECKER,
+        format_checker=format_checker(),
+        id_of=given.ID_OF,
+        applicable_validators=_keywords,
+    )
+    return made(schema, format_checker=format_checker())
+
+
+def _limit(_: Any, wanted: str, instance: Any, schema: dict[str, Any]) -> Iterator[Any]:
+    for key in LIMITS.keys() & schema.keys():
+        sign, holds = LIMITS[key]
+        if schema[key] is wanted and isinstance(instance, str):
+            ours, theirs = (order_key(schema["format"], text) for text in (instance, wanted))
+            if ours is not None and theirs is not None and not holds((ours > theirs) - (ours < theirs)):
+                yield jsonschema.ValidationError(f"should be {sign} {wanted}")
