@@ -131,7 +131,7 @@ class Runner:
         self._columns = RowColumns(())
         self._comparing: set[asyncio.Task[None]] = set()
         self._catching_up = asyncio.Lock()
-        self._open: dict[int, Attempt] = {}
+        self._open: dict[int, Ended] = {}
 
     def go_on_from(self, spent: Spent) -> None:
         """Count what was spent before as the run's: its limits are those of the whole of it."""
@@ -202,8 +202,14 @@ class Runner:
             if not self._interrupted and (self._cancelled or self.stopped_because == "cancelled"):
                 state = "cancelled" if schedule.waiting or self.stopped_because else "finished"
             if self.writer is not None:
-                for ref, attempt in self._open.items():  # nobody compares them any more: never a pass
-                    self.writer.done(ref, mask(open_attempt(attempt), self.environment))
+                for ref, (
+                    ticket,
+                    attempt,
+                ) in self._open.items():  # nobody compares them any more: never a pass
+                    attempt = open_attempt(attempt)
+                    if self.environment.hooks is not None:
+                        self.environment.hooks.counted(ticket.job.case, attempt)
+                    self.writer.done(ref, mask(attempt, self.environment))
                 self.writer.state(state, self.environment.now())
         return state
 
@@ -341,7 +347,7 @@ class Runner:
             waits = attempt.outcome == "passed"
             self.writer.done(ticket.attempt_ref, open_attempt(attempt), waits=waits)
             if waits:
-                self._open[ticket.attempt_ref] = attempt
+                self._open[ticket.attempt_ref] = ticket, attempt
         columns = self._columns.take(ticket, attempt)
         if columns is not None:
             task = asyncio.ensure_future(self._compare(columns))

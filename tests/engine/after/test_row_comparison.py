@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -81,6 +82,27 @@ async def test_the_run_ends_at_once_while_columns_are_compared(
     assert active.writer is not None
     rows = RunReader(active.writer.folder).attempts()
     assert [(row.outcome, row.message) for row in rows] == [("error", NOT_COMPARED)] * 2  # never a pass
+
+
+@pytest.mark.real
+async def test_a_hook_at_the_end_is_told_that_columns_were_not_compared(
+    tmp_path: Path, judge: GatedServer
+) -> None:
+    """It was told that both had passed."""
+    root = project(tmp_path, judge, 600)
+    (root / "promptfooconfig.yaml").write_text(f"{BEST}extensions: ['file://h.py:afterAll']\n")
+    (root / "h.py").write_text(
+        "import json\n"
+        "def afterAll(context, info):\n"
+        f"    with open({str(root / 'told.json')!r}, 'w') as told:\n"
+        "        json.dump([row['success'] for row in context['results']], told)\n"
+    )
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], trust=True))
+    running = asyncio.create_task(active.execute())
+    await until(lambda: bool(judge.arrivals))
+    await active.runner.interrupt()
+    assert await running == "interrupted"
+    assert json.loads((root / "told.json").read_text()) == [False, False]
 
 
 async def test_what_was_interrupted_is_judged_from_the_record_and_resume_says_so(
