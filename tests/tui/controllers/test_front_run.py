@@ -482,6 +482,32 @@ async def test_of_a_run_that_was_deleted_neither_the_suites_nor_the_run_in_front
     assert [row.status for row in suite_entries(alone.state)] == ["", "", "passed"]
 
 
+async def test_of_a_step_that_was_deleted_the_lines_are_drawn_as_before_it(alone: Alone) -> None:
+    """The head said so, and they stood as they were: the run in front is still another step."""
+    run = begun(alone)
+    await follow(alone, run)
+    await end(alone, run, "ff")
+    step = begun(alone, REFUND, linked_to=run.info.id)
+    await follow(alone, step)
+    await end(alone, step, "p")
+    last = begun(alone, GREETS, linked_to=run.info.id)
+    await follow(alone, last)
+    await end(alone, last, "f")
+    group = alone.state.group
+    assert group is not None and [row.status for row in run_entries(group, alone.state)] == [
+        "passed",
+        "failed",
+    ]
+    assert not delete(alone.root, [step.info.id])
+    alone.list.heard.clear()
+    elsewhere(alone).changed(["index.db"])
+    await alone.settle()
+    assert in_front(alone) == last.info.id
+    assert [row.status for row in run_entries(group, alone.state)] == ["failed", "failed"]
+    heard = [one.case_ids for one in alone.list.heard if isinstance(one, SuitesChanged)]
+    assert {case.case_id for case in step.cases} in heard
+
+
 async def test_what_another_app_added_while_something_else_went_on_is_taken_in(alone: Alone) -> None:
     """Suites showed it, and the run in front what was before."""
     run = begun(alone)

@@ -430,6 +430,8 @@ class FrontRun:
             if not group.runs:
                 state.group = None
             self._places.post(RunChanged([], True))
+            # Lines of it stand already, and show what was before it from now on.
+            self._places.post(SuitesChanged({row.case_id for row in run.cases.values()}))
 
 
 class DiskTrouble:
