@@ -47,6 +47,26 @@ class StoredAnswer(str):
     __slots__ = ()
 
 
+class StoredList(list[Any]):
+    """As `StoredAnswer`, of an answer that is a list: filled in, it is the texts in it."""
+
+    __slots__ = ()
+
+
+def stored_answer(value: Any) -> Any:
+    """An answer as a variable of a later prompt."""
+    if isinstance(value, str):
+        return StoredAnswer(value)
+    return StoredList(value) if isinstance(value, list) else value
+
+
+def plain(value: Any) -> Any:
+    """A variable that may be a stored answer, as what does not fill it in gets it."""
+    if isinstance(value, StoredAnswer):
+        return str(value)
+    return list(value) if isinstance(value, StoredList) else value
+
+
 def resolve_vars(
     vars: Mapping[str, Any],  # noqa: A002
     *,
@@ -77,16 +97,13 @@ def resolve_vars(
 def with_answers(vars: Mapping[str, Any], *, reference: bool = False) -> dict[str, Any]:  # noqa: A002
     """Variables that have been through `resolve_vars`, as plain texts: also those answers are filled in that are no
     part of a template. For what does not render them again."""
-    result = dict(vars)
-    if not any(isinstance(value, StoredAnswer) for value in vars.values()):
+    result = {key: plain(value) for key, value in vars.items()}
+    if not any(isinstance(value, StoredAnswer | StoredList) for value in vars.values()):
         return result
     for key, value in vars.items():
-        if isinstance(value, StoredAnswer):
-            result[key] = str(value)
-        elif isinstance(value, str) and not templating_disabled():
-            for found in reversed(
-                [*_BARE.finditer(value)]
-            ):  # so that what is filled in is not looked through
+        if isinstance(value, str) and not isinstance(value, StoredAnswer) and not templating_disabled():
+            # From the last, so that what is filled in is not looked through.
+            for found in reversed([*_BARE.finditer(value)]):
                 if _is_apart(vars.get(found[1])):
                     filled = _filled(result[key], found, vars, reference)
                     result[key] = result[key] if filled is None else filled
@@ -107,7 +124,9 @@ def _next_bare(value: Any, vars: Mapping[str, Any]) -> re.Match[str] | None:  # 
 
 def _is_apart(value: Any) -> bool:
     """An answer that would be a template: it stands there when the prompt is rendered, and is no part of one."""
-    return isinstance(value, StoredAnswer) and "{" in value
+    return (isinstance(value, StoredAnswer) and "{" in value) or (
+        isinstance(value, StoredList) and "{" in text(value)
+    )
 
 
 def _filled(value: str, found: re.Match[str], vars: Mapping[str, Any], reference: bool) -> str | None:  # noqa: A002

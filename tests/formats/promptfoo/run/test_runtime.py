@@ -246,6 +246,37 @@ async def test_a_stored_answer_is_text_and_names_no_file_variable_or_template(
 
 
 @pytest.mark.parametrize("compat", ["documented", "reference"])
+async def test_texts_of_a_stored_list_are_no_templates(
+    compat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The person's variable was sent to the agent."""
+    monkeypatch.setenv("SHELLS_TOKEN", "a-token-of-the-person")
+    root = suite(
+        tmp_path,
+        """
+        providers: [file://agent.py]
+        prompts: ['{{q}}', '[{"role": "user", "content": "{{q}}"}]']
+        tests:
+          - {vars: {q: one}, options: {storeOutputAs: saved}}
+          - vars: {q: 'two {{told}}', told: 'said {{saved}}'}
+            assert: [{type: contains, value: 'two {{told}}'}]
+          - {vars: {q: '{% for one in saved %}{{ one }}{% endfor %} {{ saved[1] }} {{ saved | length }}'}}
+        """,
+    )
+    (root / "agent.py").write_text(
+        "import json\n"
+        "def call_api(prompt, options, context):\n"
+        "    said = json.loads(prompt)[0]['content'] if prompt.startswith('[') else prompt\n"
+        "    return {'output': ['{{ env.SHELLS_TOKEN }}', 'b'] if said == 'one' else said}\n"
+    )
+    attempts, _ = await run(root, compat=compat)
+    two = [attempt for attempt in attempts if str(attempt.vars["q"]).startswith("two")]
+    assert [attempt.response_text for attempt in two] == ["two said {{ env.SHELLS_TOKEN }},b"] * 2
+    assert [attempt.outcome for attempt in two] == ["passed"] * 2
+    assert attempts[-2].response_text == "{{ env.SHELLS_TOKEN }}b b 2"
+
+
+@pytest.mark.parametrize("compat", ["documented", "reference"])
 @pytest.mark.parametrize("answer", ['{"a": 1}', "{{ env.SHELLS_TOKEN }} {{more}}"])
 async def test_a_stored_answer_that_a_variable_names_stands_in_it_for_assertions_and_in_prompts_of_json(
     answer: str, compat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -33,7 +33,7 @@ from tui_eval.guard.trust import command as command_name
 from tui_eval.guard.trust import script as script_name
 from tui_eval.javascript import values as js
 from tui_eval.model import Case, Compat
-from tui_eval.nunjucks.prompt_templates import StoredAnswer, render_prompt, resolve_vars, with_answers
+from tui_eval.nunjucks.prompt_templates import plain, render_prompt, resolve_vars, stored_answer, with_answers
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.nunjucks.templates import Filters, TemplateError, including
 from tui_eval.scripting.script_host import ScriptError
@@ -177,9 +177,7 @@ async def render_case(
         own = suite_filters(settings.get("nunjucksFilters"), suite_base, root, trust, host)
         # The case's own win, and stand first, as code sees that goes through them.
         given: dict[str, Any] = {**case.vars, **(more_vars or {}), **case.vars}
-        given |= {
-            name: StoredAnswer(value) for name, value in (stored or {}).items() if isinstance(value, str)
-        }
+        given |= {name: stored_answer(value) for name, value in (stored or {}).items()}
         if any(kind_of(value) == "code" for value in given.values()):
             raw = (case.turns[0].text if case.turns else "") or ""
             before, after = (_text(case.options.get(name) or "") for name in ("prefix", "suffix"))
@@ -230,7 +228,8 @@ def _resolved(
         made = beside(case, "promptFunction")
         if isinstance(made, dict):
             # A function gets the variables as the suite gives them.
-            function = function_of(case, made, _as_text(values), trust, root, base)
+            given = {name: plain(value) for name, value in values.items()}
+            function = function_of(case, made, given, trust, root, base)
             return RenderedCase("", resolved, None, function, settings)
         text = case.turns[0].text if case.turns else ""
         prefix, suffix = _text(options.get("prefix")), _text(options.get("suffix"))
@@ -252,10 +251,6 @@ def _rendered(
     text = prompt if compat == "reference" else undoubled(prompt)
     answered = with_answers(vars, reference=compat == "reference")
     return RenderedCase(text, answered, chat_messages(text), None, config)
-
-
-def _as_text(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: str(value) if isinstance(value, StoredAnswer) else value for name, value in values.items()}
 
 
 def finish(
