@@ -47,7 +47,7 @@ from tui_eval.store.judged_under import compat_of
 from tui_eval.store.missing_cases import lacks_of, lacks_words
 from tui_eval.store.printed_commands import other_way_on, way_on
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store, StoreError, not_known_in
+from tui_eval.store.run_folders import Store, StoreError, is_alive, not_known_in
 from tui_eval.store.schema import CaseHistory, RunInfo, RunSummary, StoredCase
 from tui_eval.store.shard_runs import merged_of, shard_words, unfinished_in, without_gap
 from tui_eval.store.summary import cached_of, judges_of
@@ -279,6 +279,8 @@ _ENGINE_ANSWERS_WITHIN = 20.0
 def cancel(reference: str) -> int:
     """Cancel a run that another process executes."""
     folder = _find(reference)
+    if not is_alive(folder):  # a copy, or somebody else's folder, may name the engine of another run
+        raise CommandError(f"run {folder.name} is executed by no engine that can be reached")
 
     async def ask() -> int:
         client = EngineClient(_project_of(folder) or folder.parents[2])

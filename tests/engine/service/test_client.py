@@ -30,7 +30,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_not_the_next_ones(tmp
             writer.write(b"\n")
         writer.close()
 
-    socket = tmp_path / "s"
+    socket = tmp_path / "engine-1-abcdef.sock"
     async with await asyncio.start_unix_server(engine, str(socket)):
         (tmp_path / "engine.json").write_text(json.dumps({"socket": str(socket)}))
         client = EngineClient(tmp_path)
@@ -64,12 +64,12 @@ async def test_what_answers_in_place_of_an_engine_is_called_another_program(
         await reader.read()
         writer.close()
 
-    socket = tmp_path / "s"
+    socket = tmp_path / "engine-1-abcdef.sock"
     async with await asyncio.start_unix_server(foreign, str(socket)):
         (tmp_path / "engine.json").write_text(json.dumps({"socket": str(socket)}))
         client = EngineClient(tmp_path)
         await client.attach(tmp_path)
-        with pytest.raises(EngineError, match=r"/s is another program, no engine of tui-eval$"):
+        with pytest.raises(EngineError, match=r"\.sock is another program, no engine of tui-eval$"):
             await asyncio.wait_for(client.cancel("run"), 20)
         assert not client.connected
 
@@ -87,7 +87,7 @@ async def test_in_place_of_an_engine_that_was_attached_to_none_is_started(
                 writer.write(json.dumps({"id": json.loads(line)["id"], "ok": True, "cancelled": 7}).encode())
                 writer.write(b"\n")
 
-    socket = tmp_path / "s"
+    socket = tmp_path / "engine-1-abcdef.sock"
     client = EngineClient(tmp_path)
     async with await asyncio.start_unix_server(engine, str(socket)) as server:
         (tmp_path / "engine.json").write_text(json.dumps({"socket": str(socket)}))
@@ -112,6 +112,24 @@ async def test_where_an_engine_is_said_to_be_can_be_anything(tmp_path: Path, fac
     (tmp_path / "engine.json").write_text(json.dumps(facts))
     with pytest.raises(EngineError, match=r"no engine that can be reached|has ended"):
         await EngineClient(tmp_path).attach(tmp_path)
+
+
+async def test_what_else_listens_here_is_sent_nothing_though_a_run_names_it(tmp_path: Path) -> None:
+    """A folder that somebody has sent may name any socket: docker's, or a link to it."""
+    heard: list[bytes] = []
+
+    async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.readline())
+        writer.close()
+
+    socket, link = tmp_path / "docker.sock", tmp_path / "engine-1-abcdef.sock"
+    async with await asyncio.start_unix_server(other, str(socket)):
+        link.symlink_to(socket)
+        for named in (socket, link):
+            (tmp_path / "engine.json").write_text(json.dumps({"pid": os.getpid(), "socket": str(named)}))
+            with pytest.raises(EngineError, match="no engine that can be reached"):
+                await EngineClient(tmp_path).attach(tmp_path)
+    assert not heard
 
 
 def test_a_suite_written_while_it_is_read_is_read_again(tmp_path: Path) -> None:

@@ -422,7 +422,7 @@ class ItsEngine:
 @pytest.fixture
 def socket() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:  # a short one: a socket's path has room for 100 letters
-        yield Path(name) / "s"
+        yield Path(name) / "engine-1-abcdef.sock"
 
 
 async def test_an_engine_is_let_go_when_its_run_has_ended(alone: Alone, socket: Path) -> None:

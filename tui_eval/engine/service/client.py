@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import os
+import re
+import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,6 +81,8 @@ class EngineClient:
         try:
             facts = json.loads(read_plain(run_folder / "engine.json", _FACTS))
             socket = Path(facts["socket"])
+            if not _is_of_an_engine(socket):
+                raise ValueError("an engine listens nowhere else")
         except (OSError, ValueError, KeyError, TypeError):
             raise EngineError(f"run {run_folder.name} is executed by no engine that can be reached") from None
         async with self._lock:
@@ -238,7 +242,7 @@ class EngineClient:
             sockets = private.runtime_folder()
         except OSError as error:
             raise EngineError(f"{error.filename}: {error.strerror}") from None
-        self._socket = sockets / f"engine-{os.getpid()}-{os.urandom(3).hex()}.sock"
+        self._socket = sockets / f"engine-{os.getpid()}-{os.urandom(3).hex()}.sock"  # as `_NAME` has it
         log = self._log()
         self._process = process = await asyncio.to_thread(_spawn, self._socket, log)
         loop = asyncio.get_running_loop()
@@ -264,6 +268,25 @@ class EngineClient:
 
     def _log(self) -> Path:
         return state_dir(self.root) / "engine.log"
+
+
+_NAME = re.compile(r"(?:engine|run)-\d{1,10}-[0-9a-f]{6}\.sock", re.ASCII)
+
+
+def _is_of_an_engine(socket: Path) -> bool:
+    """Whether a socket that a run's folder names can be an engine's, which ended perhaps: the folder may be anybody's,
+    and what else listens on this machine (docker, an ssh agent) is to be sent nothing.
+
+    Raises:
+        OSError, ValueError: what it names is no path.
+    """
+    if not socket.is_absolute() or not _NAME.fullmatch(socket.name):
+        return False
+    try:
+        found = os.lstat(socket)
+    except FileNotFoundError:
+        return True
+    return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
 
 
 def _spawn(socket: Path, log: Path) -> subprocess.Popen[bytes]:

@@ -335,6 +335,7 @@ async def reachable(run: ActiveRun) -> AsyncIterator[None]:
     goes on without."""
     writer = run.writer
     try:
+        # A name of the kind that clients connect to.
         socket = private.runtime_folder() / f"run-{os.getpid()}-{os.urandom(3).hex()}.sock"
         engine = _OneRun(socket)
         server = await asyncio.start_unix_server(engine._connected, str(socket))
