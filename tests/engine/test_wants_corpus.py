@@ -102,6 +102,7 @@ SUITES = {
     "provider-go": provided("'golang:a.go'"),
     "provider-foreign": provided("{id: 'openai:chat:m', config: {apiBaseUrl: 'https://far.invalid/v1'}}"),
     "provider-env": provided("{id: 'openai:chat:m', config: {apiBaseUrl: 'https://far.invalid/v1', apiKey: '{{env.WANTED}}'}}"),
+    "provider-tools": provided("{id: 'openai:chat:m', config: {apiBaseUrl: 'URL', apiKey: k, tools: 'file://a.js'}}"),
     "http-request": http("transformRequest: 'file://a.py:change'"),
     "http-request-js": http("transformRequest: '({p: require(\"os\") ? prompt : 1})'"),
     "http-request-file-js": http("transformRequest: 'file://a.js'"),
@@ -151,6 +152,7 @@ NOT_HERE = {
     "scripting/__init__.py:__iter__": "there is something to ask once the .env is read, which is agreed to first",
     "agents/promptfoo/promptfoo_env.py:_require_host": "asked where the variable may be read",
     "config/config_values.py:check_said": "asked where the variable may be read",
+    "agents/programs/suite_scripts.py:value": "asked when the agent is made, by suite_scripts:_Named",
     "formats/promptfoo/judge/code.py:ruby": "asked before the agent is, by code:check_code",
 }
 
