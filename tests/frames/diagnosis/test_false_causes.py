@@ -421,3 +421,10 @@ def test_an_id_that_repeats_with_another_text_throughout_is_repeated_by_a_join()
     assert diagnose(orders, items).lines[0] == (
         "order_id, unique in expected, repeats 12 times: a join fans out"
     )
+
+
+def test_a_filter_of_a_figure_is_told_where_all_columns_are_numbers() -> None:
+    rows = [{"order_id": 70001 + at, "amount": at * 37 % 101 + 0.5, "n": at * 7 % 9} for at in range(60)]
+    within = [row for row in rows if row["amount"] > 30]
+    assert "missing rows are where amount <= " in diagnose(rows, within).lines[0]
+    assert "extra rows are where amount <= " in diagnose(within, rows).lines[0]

@@ -266,9 +266,10 @@ def are_a_level(difference: Difference, side: str, rows: pl.Series) -> bool:
         )
         opened = pl.DataFrame([_opened(values) for values in named])
         if one == side:
+            if not named.width:
+                return False
             own = pl.int_range(len(table), eager=True, dtype=pl.UInt32).is_in(rows.implode())
-            parts = opened.filter(own), opened.filter(~own)
-            if not named.width or len(parts[0].join(parts[1], on=named.columns, how="semi")):
+            if len(opened.filter(own).join(opened.filter(~own), on=named.columns, how="semi")):
                 return False
         if sum(0 < number(values.sum()) < len(values) for values in opened) > 1 and _unique(named):
             return True
