@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from tui_eval.javascript.values import ScriptValueError, json_text, parse_json, text
@@ -102,8 +103,9 @@ def with_answers(vars: Mapping[str, Any], *, reference: bool = False) -> dict[st
         return result
     for key, value in vars.items():
         if isinstance(value, str) and not isinstance(value, StoredAnswer) and not templating_disabled():
-            # From the last, so that what is filled in is not looked through.
-            for found in reversed([*_BARE.finditer(value)]):
+            # As far as `resolve_vars` comes; from the last, so that what is filled in is not looked through.
+            known = takewhile(lambda found: found[1] in vars, _BARE.finditer(value))
+            for found in reversed([*known]):
                 if _is_apart(vars.get(found[1])):
                     filled = _filled(result[key], found, vars, reference)
                     result[key] = result[key] if filled is None else filled
@@ -163,14 +165,14 @@ def render_prompt(
         TemplateError: the prompt, or a variable that names only what is there, cannot be rendered.
     """
     whole = f"{prefix}{prompt}{suffix}"
+    answered = with_answers(vars, reference=reference)
     if _JSON.match(whole) and not flag("PROMPTFOO_DISABLE_JSON_AUTOESCAPE"):
         try:
             value = parse_json(whole)
-            answered = with_answers(vars, reference=reference)
             return _render_json(value, answered, env, None if reference else filters)
         except (ValueError, RecursionError, TemplateError):
             pass  # it is taken for text, as the tool does
-    own = {name: _rendered(value, vars, env, filters) for name, value in vars.items()}
+    own = {name: _rendered(value, answered[name], vars, env, filters) for name, value in vars.items()}
     return render(whole, own, env=env, filters=filters)
 
 
@@ -198,18 +200,14 @@ def _unclosed(value: Any) -> bool:
 
 def _rendered(
     value: Any,
+    answered: Any,
     vars: Mapping[str, Any],  # noqa: A002
     env: Mapping[str, str] | None,
     filters: Filters | None,
 ) -> Any:
-    if (
-        not isinstance(value, str)
-        or isinstance(value, StoredAnswer)
-        or "{" not in value
-        or _names_undefined(value, vars)
-    ):
+    if not isinstance(value, str) or isinstance(value, StoredAnswer) or "{" not in value:
         return value
-    return render(value, vars, env=env, filters=filters)
+    return answered if _names_undefined(value, vars) else render(value, vars, env=env, filters=filters)
 
 
 def _names_undefined(template: str, vars: Mapping[str, Any]) -> bool:  # noqa: A002

@@ -292,6 +292,7 @@ async def test_a_stored_answer_that_a_variable_names_stands_in_it_for_assertions
           - {vars: {q: one, more: x}, options: {storeOutputAs: saved}}
           - vars: {q: 'two {{told}} {{more}}', told: 'said {{saved}}, {{more}}', more: M}
             assert: [{type: contains, value: 'two {{told}} M'}, {type: not-contains, value: '{{told}}!'}]
+          - {vars: {q: 'three {{saved}} {{nowhere}} {{saved}}'}}
         """,
     )
     (root / "agent.py").write_text(
@@ -301,9 +302,11 @@ async def test_a_stored_answer_that_a_variable_names_stands_in_it_for_assertions
         f"    return {{'output': {answer!r} if said == 'one' else said}}\n"
     )
     attempts, _ = await run(root, compat=compat)
-    two = [attempt for attempt in attempts if attempt.vars["q"] != "one"]
+    two = [attempt for attempt in attempts if attempt.vars["q"].startswith("two")]
     assert [attempt.response_text for attempt in two] == [f"two said {answer}, M M"] * 2
     assert [attempt.outcome for attempt in two] == ["passed"] * 2
+    three = [attempt.response_text for attempt in attempts if attempt.vars["q"].startswith("three")]
+    assert three == [f"three {answer} {{{{nowhere}}}} {{{{saved}}}}"] * 2
 
 
 @pytest.mark.parametrize(
