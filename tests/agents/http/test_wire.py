@@ -21,12 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.servers import JsonServer, Planned
+from tests.support import TESTS
 from tests.support.agents import agent, opened_in_pieces, services, talk
 from tui_eval.agents import AgentError, create, loose_json
 from tui_eval.agents.http import http_call, http_connections
 from tui_eval.agents.http.error_answers import explain, retry_after
 from tui_eval.agents.http.http_call import HttpClient
-from tui_eval.agents.http.http_connections import READ_TIMEOUT, authorities_read_late
+from tui_eval.agents.http.http_connections import READ_TIMEOUT, authorities_read_late, usual_authorities
 from tui_eval.agents.http.json_reply import MISSING, at_path
 from tui_eval.agents.loose_json import decode, encode, one_line, split_metadata
 from tui_eval.config.project import AgentSpec
@@ -644,12 +645,22 @@ async def test_a_file_of_authorities_that_cannot_be_read_is_what_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It was `no connection` to the server, whose name stood there, four times."""
-    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+    for file, why in (("/no/such/file", "No such file"), (__file__, "it has no certificate")):
+        monkeypatch.setenv("SSL_CERT_FILE", file)
+        client = HttpClient("https://127.0.0.1:9/chat")
+        with pytest.raises(AgentError, match=f"^SSL_CERT_FILE: {file} cannot be read: {why}"):
+            await client.call("GET", "https://127.0.0.1:9/chat").whole()
+        await client.close()
+
+
+@pytest.mark.parametrize("file", ["/no/such/file", __file__, "a certificate"])
+def test_a_bundle_for_other_programs_takes_no_authority_away(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A company's own authority alone, or an old path, in REQUESTS_CA_BUNDLE: every other https server was refused."""
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
-        for file, why in (("/no/such/file", "No such file"), (__file__, "it has no certificate")):
-            monkeypatch.setenv(name, file)
-            client = HttpClient("https://127.0.0.1:9/chat")
-            with pytest.raises(AgentError, match=f"^{name}: {file} cannot be read: {why}"):
-                await client.call("GET", "https://127.0.0.1:9/chat").whole()
-            await client.close()
+    usual = usual_authorities().cert_store_stats()["x509_ca"]
+    own = str(TESTS / "data" / "tls" / "ca.pem")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", own if file == "a certificate" else file)
+    assert usual_authorities().cert_store_stats()["x509_ca"] == usual + (file == "a certificate")

@@ -229,26 +229,28 @@ def _basic(user: str, password: str) -> str:
 
 
 def usual_authorities() -> ssl.SSLContext:
-    """A context that trusts the authorities which the environment names (`SSL_CERT_FILE`, `SSL_CERT_DIR`, else
-    `REQUESTS_CA_BUNDLE`, a file or a folder, as of people who use Python's requests), else the usual ones.
+    """A context that trusts the authorities which the environment names (`SSL_CERT_FILE`, `SSL_CERT_DIR`), else the
+    usual ones and those of `REQUESTS_CA_BUNDLE`, a file or a folder, as of people who use Python's requests. That one
+    is for other programs, so it takes nothing away: what cannot be read of it leaves the usual ones.
 
     Raises:
-        AgentError: the file that it names has none: no server is to blame for that.
+        AgentError: the file that SSL_CERT_FILE names has none: no server is to blame for that.
     """
-    name, file, folder = "SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-    if not file and not folder:
-        name, file = "REQUESTS_CA_BUNDLE", os.environ.get("REQUESTS_CA_BUNDLE")
-        file, folder = (None, file) if file and os.path.isdir(file) else (file, None)
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if file or folder:
         try:
             return ssl.create_default_context(cafile=file or None, capath=None if file else folder)
         except OSError as error:
             why = "it has no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-            said = f"{name}: {one_line(file or '')} cannot be read: {why}"
+            said = f"SSL_CERT_FILE: {one_line(file or '')} cannot be read: {why}"
             raise AgentError(said, code="bad-setting", said=said) from None
     import certifi
 
-    return ssl.create_default_context(cafile=certifi.where())
+    context = ssl.create_default_context(cafile=certifi.where())
+    if more := os.environ.get("REQUESTS_CA_BUNDLE"):
+        with suppress(OSError):
+            context.load_verify_locations(**{"capath" if os.path.isdir(more) else "cafile": more})
+    return context
 
 
 RETRY_STATUS = frozenset({429, 502, 503, 504, 529})
