@@ -10,11 +10,14 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from tests.support.judging import GivenHosts
 from tests.support.promptfoo_cases import evidence_for
 from tui_eval.formats import judge
 from tui_eval.formats.promptfoo.judge import html, json_schema, registry, similarity
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result
+from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -66,6 +69,23 @@ async def test_yaml_whose_aliases_unfold_to_billions_of_values_is_an_error(kind:
     assert found.passed is None and "its aliases unfold to more than" in found.reason
     found = await verdict('{"a": 1}', {"type": "is-json", "value": bomb}, services)
     assert found.passed is None and "its aliases unfold to more than" in found.reason
+
+
+async def test_a_pattern_of_a_schema_that_is_searched_for_from_each_place_of_a_long_text_has_an_end(
+    services: Any,
+) -> None:
+    """Python's search of 80,000 letters took 25 s, and nothing stopped it."""
+    schema = {"type": "string", "pattern": "[a-z]+[0-9]$"}
+    javascript = JavaScriptHost(processes=1, time_limit=0.5)
+    try:
+        hurried = replace(services, hosts=GivenHosts(javascript=javascript))
+        found = await verdict(json.dumps("a" * 1_000_000), {"type": "is-json", "value": schema}, hurried)
+    finally:
+        javascript.close()
+    assert found.passed is None and "the schema's patterns could not be tried: " in found.reason
+    for end, fits in (("1", True), ("", False)):
+        text = json.dumps("A" * 30_000 + "abc" + end)
+        assert (await verdict(text, {"type": "is-json", "value": schema}, services)).passed is fits
 
 
 def _doubling(key: str) -> dict[str, Any]:

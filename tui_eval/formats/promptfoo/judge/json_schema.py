@@ -45,15 +45,22 @@ return {found};
 """
 
 
+_LONG = 10_000
+"""Characters of a text in which a pattern that repeats may be searched for here from each of them: half a second."""
+
+
 def found_here(pattern: str, text: str, *, unknown: bool = True) -> bool:
     """Whether a pattern that means the same in Python is found in a text; of any other pattern, `unknown`."""
-    known = _in_python(pattern)
+    known = _in_python(pattern, text)
     return unknown if known is None else known.search(text) is not None
 
 
-def undecided_patterns(schema: Any) -> set[str]:
-    """The patterns of a schema that only JavaScript can decide."""
-    return {pattern for pattern in _patterns(schema) if _in_python(pattern) is None}
+def undecided_patterns(schema: Any, values: Sequence[Any]) -> set[str]:
+    """The patterns of a schema that only JavaScript can decide of these values."""
+    if not (patterns := set(_patterns(schema))):
+        return patterns
+    longest = max((text for value in values for text in _texts(value)), key=len, default="")
+    return {pattern for pattern in patterns if _in_python(pattern, longest) is None}
 
 
 async def matcher(patterns: set[str], values: Sequence[Any], evidence: JudgeInput) -> Matches:
@@ -80,12 +87,16 @@ async def matcher(patterns: set[str], values: Sequence[Any], evidence: JudgeInpu
     return lambda pattern, text: known[pattern][text] if pattern in known else found_here(pattern, text)
 
 
-def _in_python(pattern: str) -> re.Pattern[str] | None:
+def _in_python(pattern: str, text: str) -> re.Pattern[str] | None:
     if not _SAME_WITH_FLAG.fullmatch(pattern):
         return None
     found = translated(pattern)
-    # Python's search cannot be stopped; what repeats without end twice may take too long.
-    return found[0] if found and found[1] <= 1 else None
+    # Python's search cannot be stopped: what repeats without end twice may take too long, and so may what does
+    # it once from every place of a long text.
+    if not found or found[1] > 1:
+        return None
+    anywhere = found[1] == 1 and (not pattern.startswith("^") or "|" in pattern)
+    return None if anywhere and len(text) > _LONG else found[0]
 
 
 def _patterns(schema: Any) -> Iterator[str]:
@@ -259,7 +270,7 @@ def _conforming(call: AssertionCall, values: Sequence[Any], conforms: str) -> Re
     schema = _schema(call.kind, call.value)
     text = _text(schema)
     _check(text)
-    patterns = undecided_patterns(schema)
+    patterns = undecided_patterns(schema, values)
     if patterns:
         return _conforming_later(call, schema, patterns, values, conforms)
     return _decided(call, _validator(text), values, conforms)
