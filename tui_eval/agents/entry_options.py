@@ -182,7 +182,8 @@ def usual_secret(options: Options, key: str, url: str, *variables: str) -> str |
 _IN_FILES = ("tools", "tool_choice", "functions", "response_format", "output_format", "schema")
 _LISTS = ("tools", "functions")
 _FORMATS = ("response_format", "output_format")
-_CODE = re.compile(r"\.(?:py|[cm]?[jt]s)(?::\w+)?$")
+CODE_FILE = re.compile(r"(?:file://)?(?P<path>.+?\.(?:py|[cm]?[jt]s))(?::(?P<function>[A-Za-z_$][\w$]*))?")
+"""A Python or JavaScript file that a setting names, with or without a function of it."""
 
 
 def asked_with(options: Options) -> dict[str, Any]:
@@ -245,7 +246,7 @@ def _in_file(value: Any, key: str) -> bool:
 
 def names_code(value: str) -> bool:
     """Whether a setting names a Python or JavaScript file, with or without a function."""
-    return value.startswith("file://") and _CODE.search(value) is not None
+    return value.startswith("file://") and CODE_FILE.fullmatch(value) is not None
 
 
 def _from_file(options: Options, reference: str, key: str) -> Any:

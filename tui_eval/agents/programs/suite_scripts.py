@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError, Services, SessionContext
-from tui_eval.agents.entry_options import names_code
+from tui_eval.agents.entry_options import CODE_FILE, names_code
 from tui_eval.agents.loose_json import one_line, text_of
 from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo.provider_response import provider_options
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _FUNCTION = re.compile(r"^(?:async\s+)?(?:function\b|\([^()]*\)\s*=>|[A-Za-z_$][\w$]*\s*=>)")
 _RETURNS = re.compile(r"\breturn\b")
-_FILE = re.compile(r"(?:file://)?(?P<path>.+?\.(?:py|[cm]?[jt]s))(?::(?P<function>[A-Za-z_$][\w$]*))?")
 _SECONDS = 300.0
 _LARGEST = 4_000_000
 
@@ -201,7 +200,7 @@ class Scripts:
             AgentError: there is no such file.
             NeedsTrust: it lies outside the root.
         """
-        match = _FILE.fullmatch(reference)
+        match = CODE_FILE.fullmatch(reference)
         if match is None:
             raise AgentError(f"{what}: {reference} is not a .js or .py file", code="bad-setting")
         try:
