@@ -45,7 +45,7 @@ def server() -> Iterator[Gateway]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_call, "backoff", lambda attempt: 0.01)
+    monkeypatch.setattr(http_call, "backoff", lambda attempt, wished=None: 0.01 if wished is None else wished)
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OLLAMA_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 

@@ -25,7 +25,7 @@ from tests.support import TESTS
 from tests.support.agents import agent, opened_in_pieces, services, talk
 from tui_eval.agents import AgentError, create, loose_json
 from tui_eval.agents.http import http_call, http_connections
-from tui_eval.agents.http.error_answers import explain, retry_after
+from tui_eval.agents.http.error_answers import backoff, explain, retry_after
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import READ_TIMEOUT, authorities_read_late, usual_authorities
 from tui_eval.agents.http.json_reply import MISSING, at_path
@@ -116,6 +116,12 @@ def test_retry_after() -> None:
     assert retry_after({"retry-after": "-5"}) is None and retry_after({"retry-after": "0"}) == 0
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     assert retry_after({"retry-after": "99999"}) == 99999 and retry_after({"retry-after": "inf"}) == inf
+
+
+def test_a_server_that_says_at_once_again_and_again_is_given_time() -> None:
+    assert backoff(0, 0.0) == 0 and backoff(0, 7.0) == 7
+    assert all(backoff(attempt, 0.0) >= 0.25 * 2**attempt for attempt in range(1, 6))
+    assert backoff(3, 500.0) == 500 and backoff(1) >= 0.5
 
 
 def test_paths() -> None:

@@ -195,7 +195,7 @@ async def test_a_request_is_sent_again_as_to_any_model(
     made, monkeypatch: pytest.MonkeyPatch, failed: Exception, asked: int
 ) -> None:
     """LiteLLM did that by itself, up to seven times, a 400 too; each is told, and keeps the agent's rate."""
-    monkeypatch.setattr(lite_llm, "backoff", lambda _: 0.0)
+    monkeypatch.setattr(lite_llm, "backoff", lambda _, wished=None: wished or 0.0)
     library = Library(*[failed] * 3)
     it = made(library)
     events: list[Event] = []

@@ -44,7 +44,7 @@ def server() -> Iterator[OpenAIServer]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_call, "backoff", lambda attempt: 0.01)
+    monkeypatch.setattr(http_call, "backoff", lambda attempt, wished=None: 0.01 if wished is None else wished)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 

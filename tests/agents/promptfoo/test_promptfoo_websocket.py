@@ -192,7 +192,9 @@ async def test_messages_without_end_are_too_large(server: Talker, monkeypatch: p
 
 
 async def test_a_server_that_is_busy_is_asked_again(server: Talker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promptfoo_websocket, "backoff", lambda attempt: 0.01)
+    monkeypatch.setattr(
+        promptfoo_websocket, "backoff", lambda attempt, wished=None: 0.01 if wished is None else wished
+    )
     server.busy = 2
     events, reply = await asked(server, "/busy", transformResponse="data.answer")
     assert (reply.text, len(of(events, Retrying)), len(of(events, Exchanged))) == ("hello", 2, 3)
@@ -206,7 +208,9 @@ async def test_a_server_that_is_busy_is_asked_again(server: Talker, monkeypatch:
 async def test_it_is_asked_again_as_often_as_the_entry_says_and_at_its_rate(
     server: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(promptfoo_websocket, "backoff", lambda attempt: 0.01)
+    monkeypatch.setattr(
+        promptfoo_websocket, "backoff", lambda attempt, wished=None: 0.01 if wished is None else wished
+    )
     config = {"messageTemplate": "{{prompt}}"}
     url = f"ws://127.0.0.1:{server.port}/busy"
     spec = AgentSpec("it", "websocket", {"url": url, "config": config}, retries=0)
@@ -250,7 +254,9 @@ async def test_a_server_that_says_nothing(server: Talker) -> None:
     [("ws://127.0.0.1:9/", "connection refused"), ("ws://{{v}}", r"is not a ws\(s\) URL|no answer")],
 )
 async def test_no_server(url: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promptfoo_websocket, "backoff", lambda attempt: 0.01)
+    monkeypatch.setattr(
+        promptfoo_websocket, "backoff", lambda attempt, wished=None: 0.01 if wished is None else wished
+    )
     agent = provider({"id": "websocket", "config": {"url": url, "messageTemplate": "x"}})
     with pytest.raises(AgentError, match=said):
         await talk(agent, Request(1, "hi", vars={"v": "[bad"}))

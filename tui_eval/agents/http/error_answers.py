@@ -18,9 +18,14 @@ LONGEST_WAIT = 600.0
 """Seconds that a server may ask to wait."""
 
 
-def backoff(attempt: int) -> float:
-    """Seconds to wait after the try number `attempt` (from 0): doubling from 0.5, with jitter."""
-    return min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.5)
+def backoff(attempt: int, wished: float | None = None) -> float:
+    """Seconds to wait after the try number `attempt` (from 0): doubling from 0.5, with jitter. What the server wished
+    for (`retry_after`) counts alone the first time; one that refuses again would have all tries spent at once by "0".
+    """
+    own = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.5)
+    if wished is None:
+        return own
+    return max(wished, own) if attempt else wished
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -144,7 +144,7 @@ class HttpCall:
                         said=too_late,
                         place=place_of(self.url),
                     )
-                wait = backoff(attempt) if wished is None else wished
+                wait = backoff(attempt, wished)
             yield self.exchanged(reason)
             await self.close()
             yield Retrying(reason, round(wait, 3))

@@ -367,7 +367,7 @@ def _again(error: Exception, attempt: int) -> tuple[str, float] | None:
         wished = retry_after(_headers(error))
         if spent or (wished is not None and beyond(wished, seconds_left())):
             return None
-        return str(status), backoff(attempt) if wished is None else wished
+        return str(status), backoff(attempt, wished)
     kinds = {kind.__name__ for one in causes for kind in type(one).__mro__}
     lost = not kinds.isdisjoint(_NOT_ASKED) and "SSLError" not in kinds
     return ("no connection", backoff(attempt)) if lost else None

@@ -399,7 +399,7 @@ class PromptfooHttpSession(Session):
                     said=too_late,
                     place=place_of(wanted.url),
                 )
-            wait = backoff(attempt) if asked is None else asked
+            wait = backoff(attempt, asked)
             attempt += 1
             yield Retrying(str(call.status), round(wait, 3))
             await asyncio.sleep(wait)

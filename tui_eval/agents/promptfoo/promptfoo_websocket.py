@@ -153,7 +153,7 @@ class WebSocketSession(Session):
                 break
             if later is None or attempt == agent.retries:
                 raise problem
-            wait = backoff(attempt) if later.wished is None else later.wished
+            wait = backoff(attempt, later.wished)
             if beyond(wait, fair_share.seconds_left()):
                 raise problem
             yield Retrying(str(later), round(wait, 3))
