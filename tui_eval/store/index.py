@@ -24,7 +24,7 @@ from tui_eval.guard import private
 from tui_eval.store.case_state import Column
 from tui_eval.store.clock_jumps import ends_ahead, mend_times
 from tui_eval.store.digests import check_whole, connect_or_renew, is_damage, read_again, undone
-from tui_eval.store.indexed_run import rows_of
+from tui_eval.store.indexed_run import Results, rows_of
 from tui_eval.store.pending import insert_rows
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import (
@@ -530,12 +530,11 @@ def _record(
         return StoreError(f"{folder}: what it holds cannot be listed: {error}")
 
 
-def _write(
-    connection: sqlite3.Connection, run: tuple[Any, ...], results: list[tuple[Any, ...]], marks: bytes
-) -> None:
+def _write(connection: sqlite3.Connection, run: tuple[Any, ...], results: Results, marks: bytes) -> None:
     connection.execute("INSERT OR IGNORE INTO case_sets VALUES (?, ?)", (run[-2], marks))
     connection.execute(f"INSERT INTO runs VALUES ({','.join('?' * len(run))})", run)
-    insert_rows(connection, "results", results)
+    for rows in results.pieces():
+        insert_rows(connection, "results", rows)
     connection.execute("COMMIT")
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tui_eval.case_names import full_name, number_of_test
 from tui_eval.causes import is_of_file
@@ -26,10 +30,13 @@ _NAMED = 3
 """Cases of one test that the name of what was run says one by one."""
 
 
-def _case_set(case_ids: Iterable[str]) -> tuple[bytes, bytes]:
+def _mark(case_id: str) -> bytes:
+    return blake2b(case_id.encode(), digest_size=8).digest()
+
+
+def _case_set(marks: Iterable[bytes]) -> tuple[bytes, bytes]:
     """Which cases a run has, and a digest of that; most runs of a project have those of another."""
-    marks = sorted({blake2b(case_id.encode(), digest_size=8).digest() for case_id in case_ids})
-    joined = b"".join(marks)
+    joined = b"".join(sorted(marks))
     return blake2b(joined, digest_size=16).digest(), joined
 
 
@@ -42,13 +49,54 @@ def _asked(info: RunInfo) -> Asked:
     return "named" if given.get("agents") or given.get("models") else "own"
 
 
+class Results:
+    """The rows of a run's results. Those of a large run are packed meanwhile: as tuples they would take more memory
+    than all else at its end."""
+
+    def __init__(self) -> None:
+        self.latest = 0.0
+        """When the last attempt of them ended, in seconds since the epoch; 0: none did."""
+        self.again: Collection[str] = ()
+        """The cases whose rows are those of a run that asked some columns again."""
+        self._packed: list[bytes] = []
+        self._rows: list[Sequence[Any]] = []
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """One more.
+
+        Raises:
+            ValueError, OverflowError: a value is none that can be stored.
+        """
+        self.latest = max(self.latest, row[7])
+        self._rows.append(row)
+        if len(self._rows) == _PACKED_TOGETHER:
+            self._packed.append(zlib.compress(_encode(self._rows), 1))
+            self._rows = []
+
+    def pieces(self) -> Iterator[Sequence[Sequence[Any]]]:
+        """All of them in their order, some thousands at a time."""
+        for packed in self._packed:
+            yield self._asked(_decode(zlib.decompress(packed)))
+        yield self._asked(self._rows)
+
+    def _asked(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+        if not self.again:
+            return rows
+        return [(*row[:14], "again", *row[15:]) if row[1] in self.again else row for row in rows]
+
+
+_PACKED_TOGETHER = 2000
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[tuple[Any, ...]]).decode
+
+
 def rows_of(
     store: Store,
     info: RunInfo,
     reader: RunReader,
     together: Mapping[Column, Mapping[str, CaseSummary]],
     beside: CaseTaker | None,
-) -> tuple[tuple[Any, ...], list[tuple[Any, ...]], bytes]:
+) -> tuple[tuple[Any, ...], Results, bytes]:
     """A run's row without when it was written, those of its results, and the marks of its cases; `together` is
     what its cases have come to with the runs that it adds to. `beside` takes each case."""
     rows = _Rows(store, info, together)
@@ -58,7 +106,7 @@ def rows_of(
             beside(case, attempts, own)
         rows.add(case, attempts, own)
     results = rows.results()
-    run, marks = rows.run(reader, results)
+    run, marks = rows.run(reader)
     return run, results, marks
 
 
@@ -84,20 +132,20 @@ class _Rows:
         self._cost: float | None = None
         self._saved: float | None = None
         self._tokens: list[int | None] = []
-        self._took: list[float] = []
+        self._took = array("d")
         """Milliseconds of each answer that was judged."""
         self._judges = RunSums()
         self._open: set[str] = set()
         """The cases of which not enough has ended."""
-        self._ids: set[str] = set()
+        self._marks: set[bytes] = set()
         self._named: list[StoredCase] = []
         self._of_one_name = True
-        self._results: list[tuple[Any, ...]] = []
+        self._results = Results()
 
     def add(self, case: StoredCase, attempts: Sequence[AttemptRow], own: CaseSummary) -> None:
         """One case more, with what its attempts in this run have come to."""
         self._cases += 1
-        self._ids.add(case.case_id)
+        self._marks.add(_mark(case.case_id))
         if not self._named or case.name == self._named[0].name:
             self._named = [*self._named, case][: _NAMED + 1]
         else:
@@ -115,7 +163,7 @@ class _Rows:
         if own.outcome is None or now.outcome is None:  # nor of what it adds to, or judges, has enough ended
             self._open.add(own.case_id)
         elif self._says_something(own, attempts):
-            self._results.append(self._result(case, attempts, own, now, finished, answers))
+            self._results.add(self._result(case, attempts, own, now, finished, answers))
 
     def _add_attempts(self, attempts: Sequence[AttemptRow]) -> tuple[float, str]:
         """Count the attempts of a case; when the last of them ended, and what tells its answers from others."""
@@ -170,19 +218,19 @@ class _Rows:
             now.cause, now.alike, now.cached, _judging(own, attempts), rules, now.unjudged, judged or "", answers,
         )  # fmt: skip
 
-    def results(self) -> list[tuple[Any, ...]]:
+    def results(self) -> Results:
         """The rows of the results."""
-        if self._asked == "own" and self._open:
+        if self._asked == "own":
             # A run that was ended before it had asked all columns of a case says nothing of which these are.
-            return [(*row[:14], "again", *row[15:]) if row[1] in self._open else row for row in self._results]
+            self._results.again = self._open
         return self._results
 
-    def run(self, reader: RunReader, results: Sequence[tuple[Any, ...]]) -> tuple[tuple[Any, ...], bytes]:
+    def run(self, reader: RunReader) -> tuple[tuple[Any, ...], bytes]:
         """The run's own row, and the marks of its cases."""
         info, outcomes, judges, took = self._info, self._outcomes, self._judges, self._took
         named = reader.listed(self._named) if self._of_one_name else []
         suites = {case.suite for case in named}
-        digest, marks = _case_set(self._ids)
+        digest, marks = _case_set(self._marks)
         run = (
             info.id, info.state, info.started_at, info.finished_at, what(info, self._cases, reader.folder), ", ".join(info.agents),
             self._attempts, outcomes["passed"], outcomes["failed"], outcomes["error"], outcomes["cancelled"], self._cost,
@@ -194,7 +242,7 @@ class _Rows:
             figures.amount(judges.judge_cost, "cost of the judges"), judges.judge_cached,
             figures.amount(judges.judge_saved, "cost saved"),
             ahead_of(info), self._failed, self._errors, lacks_of(info), went_on_after(info),
-            max((result[7] for result in results), default=0.0),
+            self._results.latest,
             figures.total(self._tokens, "tokens"), sum(took) / len(took) if took else None, digest,
         )  # fmt: skip
         return run, marks

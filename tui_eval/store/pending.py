@@ -280,14 +280,14 @@ back and takes it again, which the engine's loop waits for."""
 
 
 def insert_rows(
-    connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]], *, replacing: bool = False
+    connection: sqlite3.Connection, into: str, rows: Sequence[Sequence[Any]], *, replacing: bool = False
 ) -> None:
     """Insert rows into a table (`into`: its name, with the columns where it has others), within the caller's
     transaction; `replacing` those that are there under the same key."""
     _with_rows(connection, f"INSERT{' OR REPLACE' if replacing else ''} INTO {into} VALUES {{}}", rows)
 
 
-def _with_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _with_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[Sequence[Any]]) -> None:
     """Execute a statement with as many rows at a time as it takes, in place of its `{}`."""
     if not rows:
         return
