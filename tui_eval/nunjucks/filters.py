@@ -161,11 +161,12 @@ def _urlencode(value: Any) -> str:
     pairs = (
         value.items()
         if isinstance(value, Mapping)
-        else [(p[0], p[1]) for p in items(value) if len(items(p)) == 2]
+        else [(*items(_there(one, "urlencode")), UNDEFINED, UNDEFINED)[:2] for one in items(value)]
     )
 
     def quoted(part: Any) -> str:
-        return urllib.parse.quote("null" if part is None else text(part), safe=safe, errors="replace")
+        shown = "null" if part is None else "undefined" if is_undefined(part) else text(part)
+        return urllib.parse.quote(shown, safe=safe, errors="replace")
 
     return "&".join(f"{quoted(k)}={quoted(v)}" for k, v in pairs)
 
