@@ -73,3 +73,23 @@ async def test_a_search_ends_with_a_move_and_with_the_rows_that_it_is_in(tmp_pat
         assert not grid.searching
         await pilot.pause(0.05)
         assert grid.row_count == 0 and grid.cursor == 0
+
+
+async def test_the_column_under_the_cursor_is_whole_where_it_can_be(tmp_path: Path) -> None:
+    """Cut at the right it would not show in what its values differ."""
+    names = ["id", *(f"column {n} of nothing much" for n in range(6)), "comment", "last"]
+    said = "please ring {} at the second door of the yard"
+    rows = [dict.fromkeys(names, "same") | {"id": n, "comment": said.format("twice")} for n in range(9)]
+    given = [dict(row) for row in rows]
+    given[4]["comment"] = said.format("once")
+    made = make(DataDetails(rows, given, names, ["id"], "SELECT 1", "SELECT 2", {}), tmp_path)
+    async with Host().run_test(size=(80, 20)) as pilot:
+        grid = pilot.app.query_one(DataGrid)
+        grid.set_view(made)
+        for start in range(len(names) - 1):
+            grid.to_column(start)
+            grid.to_column(names.index("comment"))
+            shown = {names[at]: (width, column) for at, column, width in grid.shown_columns()}
+            width, column = shown["comment"]
+            assert width >= column.width, start
+            assert "id" in shown

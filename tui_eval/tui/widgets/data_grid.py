@@ -371,7 +371,8 @@ class DataGrid(LinePane):
         self.to_column(places[max(0, min(at, len(places) - 1))])
 
     def _reveal(self) -> bool:
-        """Scroll sideways until the cursor's column is shown; whether that was needed."""
+        """Scroll sideways until the cursor's column is shown, whole where it can be: its values may differ at their
+        end. Whether that was needed."""
         before = self.first_column
         frozen = self.view.frozen if self.view is not None else 0
         if self.column < frozen:
@@ -379,7 +380,7 @@ class DataGrid(LinePane):
         if self.column < self.first_column:
             self.first_column = self.column
         while self.view is not None and self.first_column < self.column:
-            if any(index == self.column for index, _, _ in self.shown_columns()):
+            if any(at == self.column and width >= it.width for at, it, width in self.shown_columns()):
                 break
             self.first_column += 1
         return before != self.first_column
