@@ -34,7 +34,6 @@ from tui_eval.frames.databases import (
     distinct_names,
     forget_copies,
     one_line,
-    opened,
 )
 from tui_eval.frames.query_words import orders_rows, place_of
 from tui_eval.frames.sqlite_file import SqliteFile, SqliteRows, both_refuse, means_duckdb, result_column
@@ -127,7 +126,7 @@ def answers(asked: QueryAsked) -> Iterator[QueryAnswered]:
         connections: list[duckdb.DuckDBPyConnection] = []
 
         def open_it() -> QueryAnswered:
-            held = opened(asked.database, asked.many, asked.memory_mb, end)
+            held = duckdb_query.opened(asked.database, asked.many, asked.memory_mb, end)
             connections.append(stack.enter_context(held))
             return QueryAnswered()
 
@@ -159,7 +158,7 @@ def _many_of_sqlite(asked: QueryAsked) -> Iterator[QueryAnswered]:
             if not connections and not alone:
                 end = time.monotonic() + asked.timeout
                 try:
-                    held = opened(asked.database, others, asked.memory_mb, end)
+                    held = duckdb_query.opened(asked.database, others, asked.memory_mb, end)
                     connections.append(stack.enter_context(held))
                 except SqlError:
                     alone = True
