@@ -17,7 +17,6 @@ from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
 from tui_eval.javascript.values import ScriptValueError
-from tui_eval.nunjucks.templates import OWN_WORDS
 
 COMPARISONS = ("eq", "ne", "lt", "lteq", "gt", "gteq")
 ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
@@ -44,7 +43,8 @@ Written = list[nodes.Expr | str]
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
-
+OWN_WORDS = frozenset({"True", "False", "None", "self", "varargs", "kwargs"})
+"""Words of jinja2 that are mere names in nunjucks; the parser puts a `_` before them."""
 _NOT_OURS = ("with", "autoescape", "print")
 """Blocks of jinja2 that nunjucks does not know."""
 

@@ -33,18 +33,17 @@ from tui_eval.nunjucks.grammar import (
     spelled,
 )
 from tui_eval.nunjucks.members import MAX_ITEMS, member
-from tui_eval.nunjucks.templates import find_include
 
 # -- Files that templates name: `{% include %}`, `{% import %}`, `{% extends %}`.
 
 
 class IncludeLoader(BaseLoader):
-    """Reads what a template names by the finder of the rendering under way."""
+    """Reads what a template names as the rendering under way finds it."""
 
     def get_source(
         self, environment: Environment, template: str
     ) -> tuple[str, str | None, Callable[[], bool] | None]:
-        find = find_include.get()
+        find = budget.get().find_include
         found = find(template) if find is not None else None
         if found is None:
             what = "cannot be included here" if find is None else "is not there to be included"
@@ -57,9 +56,11 @@ LOOP_MEMBERS = {"index", "index0", "revindex", "revindex0", "first", "last", "le
 
 class Budget:
     """What one rendering may still spend: seconds, rounds of loops and calls, printed characters, and values that are
-    looked through."""
+    looked through. `find_include` gives the text of a file that the template includes, None where there is none; where
+    it is None itself, nothing can be included."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, find_include: Callable[[str], str | None] | None) -> None:
+        self.find_include = find_include
         self.deadline = time.monotonic() + seconds
         self.rounds = 2_000_000
         self.characters = js.MAX_TEXT

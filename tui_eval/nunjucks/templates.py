@@ -62,7 +62,7 @@ _WORDS = frozenset({"true", "false", "none", "null", "undefined", "True", "False
 )
 
 
-find_include: ContextVar[Callable[[str], str | None] | None] = ContextVar("find_include", default=None)
+_find_include: ContextVar[Callable[[str], str | None] | None] = ContextVar("find_include", default=None)
 """Gives the text of a file that a template includes, None where there is none; set by `including`."""
 
 
@@ -85,15 +85,11 @@ def including(base: Path, root: Path, trust: Trust) -> Iterator[None]:
         except (OSError, ValueError):
             return None
 
-    token = find_include.set(find)
+    token = _find_include.set(find)
     try:
         yield
     finally:
-        find_include.reset(token)
-
-
-OWN_WORDS = frozenset({"True", "False", "None", "self", "varargs", "kwargs"})
-"""Words of jinja2 that are mere names in nunjucks; the parser puts a `_` before them."""
+        _find_include.reset(token)
 
 
 class TemplateError(Exception):
@@ -218,6 +214,7 @@ def _render_jinja(
 ) -> str:
     from jinja2 import TemplateError as JinjaError
 
+    from tui_eval.nunjucks.grammar import OWN_WORDS
     from tui_eval.nunjucks.jinja_environment import Budget, budget
 
     known = tuple(sorted(filters.items(), key=lambda pair: pair[0])) if filters else ()
@@ -225,7 +222,7 @@ def _render_jinja(
     context.update((key, _copied(value)) for key, value in vars.items() if isinstance(key, str))
     for name in OWN_WORDS & vars.keys():
         context[f"_{name}"] = context[name]
-    spent = Budget(TIME_LIMIT)
+    spent = Budget(TIME_LIMIT, _find_include.get())
     token, told = budget.set(spent), looked_through.set(spent.look_through)
     try:
         return _compiled(template, known).render(context)
