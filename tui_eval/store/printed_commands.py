@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from tui_eval.config.config_values import is_loopback
 from tui_eval.config.project import CONFIG_NAME, find_root
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.text import REPLACEMENT, storable_text, visible
@@ -35,7 +35,6 @@ _SHELLS = {
 }  # fmt: skip
 """Variables that a shell has set itself, or that mean something to it: as a secret's name they would stand for that."""
 _SHELLS_OWN = ("BASH", "LC_", "LD_", "ZSH", "SSH_", "XDG_")
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class AsShown(str):
@@ -168,10 +167,7 @@ def by_typing(name: str) -> bool:
     if MASK in name:
         return True
     if name.startswith(("http://", "https://")):
-        try:
-            return urlsplit(name).hostname not in _LOOPBACK
-        except ValueError:
-            return True
+        return not is_loopback(name)
     before, colon, function = name.rpartition(":")
     if not colon or not function.isidentifier():
         return False

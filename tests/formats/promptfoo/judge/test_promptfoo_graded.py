@@ -358,9 +358,13 @@ async def test_what_a_webhook_answers(said: Any, ours: tuple[bool, bool], theirs
             assert tuple(found) == passed
 
 
-async def test_webhook_needs_trust_for_another_machine() -> None:
-    judgement = await judged({"type": "webhook", "value": "http://example.org/x"}, JudgeServices())
-    assert judgement.outcome == "error" and "needs trust: send outputs to example.org" in judgement.message
+@pytest.mark.parametrize(
+    "host", ["example.org", "127.0.0.1.example.org", "127.example.org", "localhost.example.org"]
+)
+async def test_webhook_needs_trust_for_another_machine(host: str) -> None:
+    """Hosts whose names begin as this machine's address does were taken for it."""
+    judgement = await judged({"type": "webhook", "value": f"http://{host}/x"}, JudgeServices())
+    assert judgement.outcome == "error" and f"needs trust: send outputs to {host}" in judgement.message
 
 
 def columns(*scores: float, extra: dict[str, Any]) -> tuple[Any, list[Attempt]]:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.config.config_values import is_loopback
 from tui_eval.formats.promptfoo.judge import judges
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant
 from tui_eval.guard import figures
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _SECONDS = 5.0
 _LARGEST = 16_000_000
 """Bytes of a web hook's answer that are read."""
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 async def webhook(call: AssertionCall) -> Result:
@@ -104,8 +104,7 @@ def sends_to(url: str) -> str:
         raise CannotJudge(f"webhook: {url} is not a URL ({error})", "bad-assertion") from None
     if not host:
         raise CannotJudge(f"webhook: {url} is not a URL", "bad-assertion")
-    here = host in _LOOPBACK or host.startswith("127.")
-    return "" if here else f"send outputs to {host} (webhook assertion)"
+    return "" if is_loopback(url) else f"send outputs to {host} (webhook assertion)"
 
 
 def _limit() -> float:
