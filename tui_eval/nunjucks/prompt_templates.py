@@ -39,6 +39,7 @@ _NAMED = re.compile(
 )
 _LOOP = re.compile(r"\{%\s{0,40}for\s{1,40}(\w{1,200})\s{1,40}in\s{1,40}(\w{1,200})\s{0,40}%\}", re.ASCII)
 _ROOT = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_TAG = re.compile(r"\{[{%#]")
 
 
 class StoredAnswer(str):
@@ -66,6 +67,38 @@ def plain(value: Any) -> Any:
     if isinstance(value, StoredAnswer):
         return str(value)
     return list(value) if isinstance(value, StoredList) else value
+
+
+def _templates_said(vars: Mapping[str, Any]) -> list[str]:  # noqa: A002
+    """The stored answers among variables that would be templates, the longest first."""
+    said: set[str] = set()
+    for value in vars.values():
+        if isinstance(value, StoredAnswer):
+            said.add(str(value))
+        elif isinstance(value, StoredList):
+            said.update(one for one in value if isinstance(one, str))
+    return sorted((one for one in said if _TAG.search(one)), key=len, reverse=True)
+
+
+def retold(made: Any, vars: Mapping[str, Any]) -> Any:  # noqa: A002
+    """What code of the suite made a variable of: where it repeats a stored answer that would be a template, that is
+    text as the answer is."""
+    if isinstance(made, str) and any(one in made for one in _templates_said(vars)):
+        return StoredAnswer(made)
+    return made
+
+
+def answers_apart(prompt: str, vars: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:  # noqa: A002
+    """A prompt that code of the suite made of variables, with variables of their own in the place of stored answers
+    that would be templates, also where it is JSON; and the variables with these."""
+    known = dict(vars)
+    for number, said in enumerate(_templates_said(vars)):
+        name = f"__answer_{number}"
+        for shown in dict.fromkeys((said, json_text(said)[1:-1])):
+            if shown in prompt:
+                prompt = prompt.replace(shown, "{{ " + name + " }}")
+                known[name] = StoredAnswer(said)
+    return prompt, known
 
 
 def resolve_vars(

@@ -246,6 +246,63 @@ async def test_a_stored_answer_is_text_and_names_no_file_variable_or_template(
 
 
 @pytest.mark.parametrize("compat", ["documented", "reference"])
+@pytest.mark.parametrize("answer", ['{{ env.SHELLS_TOKEN }} "a"\n{{q}}', "{% raw %}{{q}}"])
+async def test_code_that_makes_a_prompt_or_a_variable_of_a_stored_answer_makes_no_template_of_it(
+    answer: str, compat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that said `{{ env.TOKEN }}` was sent the person's variable where a function repeated it."""
+    monkeypatch.setenv("SHELLS_TOKEN", "a-token-of-the-person")
+    root = suite(
+        tmp_path,
+        """
+        providers: [file://agent.py]
+        prompts: [file://text.py:text, file://text.js, file://text.py:chat, '{{q}} {{told}}']
+        tests:
+          - {vars: {q: one, told: ''}, options: {storeOutputAs: saved}}
+          - {vars: {q: 'two {{more}}', more: M, told: file://told.py}}
+        """,
+    )
+    (root / "agent.py").write_text(
+        f"def call_api(prompt, options, context):\n    return {{'output': {answer!r}}}\n"
+    )
+    (root / "text.py").write_text(
+        "def text(context):\n    return '{{q}}: ' + str(context['vars'].get('saved'))\n"
+        "def chat(context):\n"
+        "    return [{'role': 'user', 'content': '{{q}}: ' + str(context['vars'].get('saved'))}]\n"
+    )
+    (root / "text.js").write_text("module.exports = ({vars}) => `{{q}}: ${vars.saved}`;\n")
+    (root / "told.py").write_text(
+        "def get_var(name, prompt, vars):\n    return {'output': 'told ' + vars['saved']}\n"
+    )
+    attempts, _ = await run(root, compat=compat)
+    sent = [attempt.prompt_sent for attempt in attempts][4:]
+    chat = json.loads(str(sent.pop(2)))
+    assert chat == [{"role": "user", "content": f"two M: {answer}"}]
+    assert sent == [f"two M: {answer}", f"two M: {answer}", f"two M told {answer}"]
+
+
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+@pytest.mark.parametrize("code", ["told.py", "told.js"])
+async def test_a_variable_that_code_makes_names_no_file(code: str, compat: str, tmp_path: Path) -> None:
+    """As in promptfoo 0.121: the file was sent in the place of its name."""
+    root = suite(
+        tmp_path,
+        f"""
+        providers: [echo]
+        prompts: ['{{{{q}}}}']
+        tests: [{{vars: {{q: 'file://{code}'}}}}]
+        """,
+    )
+    (root / "notes.txt").write_text("a file of the project")
+    (root / "told.py").write_text(
+        "def get_var(name, prompt, vars):\n    return {'output': 'file://notes.txt'}\n"
+    )
+    (root / "told.js").write_text("module.exports = () => ({output: 'file://notes.txt'});\n")
+    attempts, _ = await run(root, compat=compat)
+    assert [attempt.response_text for attempt in attempts] == ["file://notes.txt"]
+
+
+@pytest.mark.parametrize("compat", ["documented", "reference"])
 async def test_texts_of_a_stored_list_are_no_templates(
     compat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,14 @@ from tui_eval.guard.trust import command as command_name
 from tui_eval.guard.trust import script as script_name
 from tui_eval.javascript import values as js
 from tui_eval.model import Case, Compat
-from tui_eval.nunjucks.prompt_templates import plain, render_prompt, resolve_vars, stored_answer, with_answers
+from tui_eval.nunjucks.prompt_templates import (
+    answers_apart,
+    plain,
+    render_prompt,
+    resolve_vars,
+    stored_answer,
+    with_answers,
+)
 from tui_eval.nunjucks.suite_environment import SuiteEnvironment
 from tui_eval.nunjucks.templates import Filters, TemplateError, including
 from tui_eval.scripting.script_host import ScriptError
@@ -140,7 +147,7 @@ def resolve_case(
         NeedsTrust: a file outside the root, an environment variable or a prompt function.
     """
     return _resolved(
-        case, case.vars, suite_base, root, trust, SuiteEnvironment(env or {}, trust), None, compat
+        case, case.vars, (), suite_base, root, trust, SuiteEnvironment(env or {}, trust), None, compat
     )
 
 
@@ -178,14 +185,17 @@ async def render_case(
         # The case's own win, and stand first, as code sees that goes through them.
         given: dict[str, Any] = {**case.vars, **(more_vars or {}), **case.vars}
         given |= {name: stored_answer(value) for name, value in (stored or {}).items()}
-        if any(kind_of(value) == "code" for value in given.values()):
+        made = {name for name, value in given.items() if kind_of(value) == "code"}
+        if made:
             raw = (case.turns[0].text if case.turns else "") or ""
             before, after = (_text(case.options.get(name) or "") for name in ("prefix", "suffix"))
             entry = _columns_provider(case)
             given = await with_code(given, before + raw + after, entry, suite_base, root, trust, python, host)
         # The suite's filters wait for their process, which must not stop everybody else.
         where = asyncio.to_thread if own else _here
-        rendered = await where(_resolved, case, given, suite_base, root, trust, environment, own, compat)
+        rendered = await where(
+            _resolved, case, given, made, suite_base, root, trust, environment, own, compat
+        )
         if rendered.function is None:
             return rendered
         value = await call(rendered.function, python, host)
@@ -211,6 +221,7 @@ async def _here(function: Callable[..., RenderedCase], *args: Any, **kwargs: Any
 def _resolved(
     case: Case,
     given: Mapping[str, Any],
+    made_by_code: Collection[str],
     base: Path,
     root: Path,
     trust: Trust,
@@ -218,7 +229,11 @@ def _resolved(
     filters: Filters | None,
     compat: Compat,
 ) -> RenderedCase:
-    values = {name: loaded(name, value, base, root, trust, compat) for name, value in given.items()}
+    # What code made names no file, whatever it begins with: a variable is looked at once.
+    values = {
+        name: value if name in made_by_code else loaded(name, value, base, root, trust, compat)
+        for name, value in given.items()
+    }
     options = case.options
     config = beside(case, "promptConfig")
     settings = dict(config) if isinstance(config, dict) else {}
@@ -275,10 +290,9 @@ def finish(
         value = js.json_text(value)
     if not isinstance(value, str):
         raise RenderError("the prompt function must return text, messages, or {prompt, config}")
+    text, known = answers_apart(value, rendered.vars)
     try:
-        prompt = render_prompt(
-            value, rendered.vars, filters=filters, env=env, reference=compat == "reference"
-        )
+        prompt = render_prompt(text, known, filters=filters, env=env, reference=compat == "reference")
     except (TemplateError, ScriptError) as error:
         raise RenderError(f"the prompt cannot be rendered: {error}") from None
     return _rendered(prompt, rendered.vars, config, compat)

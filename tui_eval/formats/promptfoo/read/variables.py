@@ -18,7 +18,7 @@ from tui_eval.guard.trust import Trust, script
 from tui_eval.javascript import values as js
 from tui_eval.javascript.values import FileList, FileValue
 from tui_eval.model import Compat
-from tui_eval.nunjucks.prompt_templates import StoredAnswer
+from tui_eval.nunjucks.prompt_templates import StoredAnswer, retold
 from tui_eval.nunjucks.templates import flag
 from tui_eval.yaml import yaml_lines
 
@@ -130,7 +130,7 @@ async def with_code(
                 answer = (await node.call(file, "", arguments, timeout=FUNCTION_TIME, cwd=base)).value
         except ScriptError as error:
             raise RenderError(f"{name}: {file.name}: {error}") from None
-        result[name] = seen[name] = _output(name, file, answer)
+        result[name] = seen[name] = retold(_output(name, file, answer), result)
     return result
 
 
