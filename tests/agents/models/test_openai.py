@@ -940,3 +940,57 @@ async def test_the_cost_of_some_requests_is_not_that_of_all(
     await it.close()
     assert reply.usage is not None and reply.usage.output_tokens == 2
     assert reply.cost is None
+
+
+def _streamed(*deltas: dict[str, Any]) -> Planned:
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    raw = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+    return Planned(raw=raw.encode(), headers={"Content-Type": "text/event-stream"})
+
+
+def _thinks(text: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+
+
+@pytest.mark.parametrize(
+    ("deltas", "thoughts", "output"),
+    [
+        (  # Mistral's: thoughts as parts, the answer as texts
+            ["", [_thinks("h")], [_thinks("m")], "42", ", that"],
+            "hm",
+            [_thinks("hm"), {"type": "text", "text": "42, that"}],
+        ),
+        ([[{"type": "text", "text": "42"}], [{"type": "text", "text": ", that"}]], "",
+         [{"type": "text", "text": "42, that"}]),
+        (["42", [{"type": "text", "text": ", "}, {"type": "reference", "ids": [1]}, "that"]], "",
+         [{"type": "text", "text": "42, "}, {"type": "reference", "ids": [1]}, "that"]),
+        ([[{"type": "text", "text": None}], ["42, that", {"type": 7}]], "",
+         [{"type": "text", "text": None}, "42, that", {"type": 7}]),
+    ],
+)  # fmt: skip
+async def test_parts_of_a_streamed_content_are_put_together(
+    server: OpenAIServer, deltas: list[Any], thoughts: str, output: Any
+) -> None:
+    """In a promptfoo test the last list of parts stood for the whole answer."""
+    for promptfoo in (False, True):
+        server.plan.append(_streamed(*({"content": content} for content in deltas)))
+        it = agent("openai", base_url=server.base, model="m", promptfoo=promptfoo)
+        events, (reply,) = await talk(it, "x", test={"vars": {}})
+        await it.close()
+        assert "".join(event.text for event in of(events, ReasoningDelta)) == thoughts
+        assert "".join(event.text for event in of(events, TextDelta)) == "42, that"
+        assert reply.output == (output if promptfoo else None)
+        assert json.loads(reply.text) == output if promptfoo else reply.text == "42, that"
+
+
+async def test_parts_however_deep_and_many_are_put_together(server: OpenAIServer) -> None:
+    deep: Any = "x"
+    for _ in range(400):
+        deep = [{"type": "thinking", "thinking": deep}]
+    many = [{"content": [{"type": "text", "text": "a"}]}] * 5_000
+    server.plan.append(_streamed({"content": deep}, {"content": deep}, *many))
+    it = agent("openai", base_url=server.base, model="m", promptfoo=True)
+    _, (reply,) = await talk(it, "x", test={"vars": {}})
+    await it.close()
+    assert reply.output[-1] == {"type": "text", "text": "a" * 5_000} and len(reply.output) == 2

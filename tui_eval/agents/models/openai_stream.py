@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -157,8 +158,9 @@ class Completion:
         self.log_probs: list[float] | None = None
         self.refused = False
         self._places: dict[int, CompletedCall] = {}
-        self.value: Any = None
-        """Content that is no text."""
+        self._value: Any = None
+        self._listed: list[Any] = []
+        """Content that came as lists of parts, piece by piece."""
         self.wrote = False
         """Whether there is a text, be it empty: not so where the content is null."""
         self._done = False
@@ -170,6 +172,11 @@ class Completion:
     def text(self) -> str:
         """The text so far."""
         return whole_characters("".join(self.parts))
+
+    @property
+    def value(self) -> Any:
+        """Content that is no text; of parts all pieces, those that belong together as one."""
+        return _put_together(self._listed) if self._listed else self._value
 
     @property
     def old_calls(self) -> list[CompletedCall]:
@@ -309,8 +316,11 @@ class Completion:
         content = delta.content
         if isinstance(content, str):
             self.wrote, text = True, content
+            if text and self._listed:
+                self._listed.append({"type": "text", "text": text})
         elif content is not None:
-            self.wrote, self.value = True, content
+            self.wrote = True
+            self._take_parts(content, events)
             text = _content(content) if content else ""
         else:
             text = ""
@@ -329,6 +339,19 @@ class Completion:
             self.old_call = self.old_call or {"name": "", "arguments": ""}
             self.old_call["name"] += called.name or ""
             self.old_call["arguments"] += text_of(called.arguments)
+
+    def _take_parts(self, content: Any, events: list[Event]) -> None:
+        """Content that is no text; the parts of a stream's next piece go on with those before it (Mistral)."""
+        if not isinstance(content, list) or self._at_once:
+            self._value = content
+        else:
+            if content and not self._listed and (before := "".join(self.parts)):
+                self._listed.append({"type": "text", "text": before})
+            self._value = content
+            self._listed += content
+        if thought := _thought(content):
+            self.thoughts.append(thought)
+            events.append(ReasoningDelta(thought))
 
     def _tool_call(self, piece: _ToolCall, events: list[Event]) -> None:
         function, custom = piece.function or _Function(), piece.custom
@@ -487,3 +510,34 @@ def _content(value: Any) -> str:
             for part in value
         )
     return text_of(value)
+
+
+def _thought(value: Any) -> str:
+    """What the parts of a content say that was thought."""
+    parts = value if isinstance(value, list) else ()
+    thoughts = (
+        part.get("thinking") for part in parts if isinstance(part, dict) and part.get("type") == "thinking"
+    )
+    return "".join(map(_content, filter(None, thoughts)))
+
+
+def _put_together(pieces: list[Any], *, within: bool = True) -> list[Any]:
+    """The parts of a content that came in pieces: one of the kind of the piece before is its next. `within`: also the
+    parts of these (a thought has some), but none of theirs: they may be nested as deep as one likes."""
+    whole: list[Any] = []
+    for kind, group in groupby(pieces, _kind):
+        run = list(group)
+        said = [part[kind] for part in run] if kind else []
+        if said and all(isinstance(one, str) for one in said):
+            whole.append({**run[0], kind: "".join(said)})
+        elif within and said and all(isinstance(one, list) for one in said):
+            whole.append({**run[0], kind: _put_together([*chain.from_iterable(said)], within=False)})
+        else:
+            whole += run
+    return whole
+
+
+def _kind(part: Any) -> str:
+    """The type of a part that has its content under that name (`text`, `thinking`); empty: it is another one."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    return kind if isinstance(kind, str) and kind in part else ""
