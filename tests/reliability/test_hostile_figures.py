@@ -265,8 +265,9 @@ async def test_what_javascript_returns(name: str, services: JudgeServices) -> No
     """Infinity is above 0, as in promptfoo."""
     code = JAVASCRIPT.get(name, FIGURES[name])
     number = await judged({"type": "javascript", "value": code}, services)
-    deep = "error" if name == "deep" else "failed"
-    assert number.outcome == ("passed" if name in POSITIVE else deep), number.message
+    # How deep a value may be is Python's matter: from 3.12 on it comes here, and is no score.
+    deep = ("error", "failed") if name == "deep" else ("failed",)
+    assert number.outcome in (("passed",) if name in POSITIVE else deep), number.message
     graded = await judged(
         {
             "type": "javascript",
@@ -275,7 +276,7 @@ async def test_what_javascript_returns(name: str, services: JudgeServices) -> No
         services,
     )
     # JSON, by which it comes here, has no infinity: never a pass by a score that is none.
-    assert graded.outcome == ("passed" if name in ("2**63", "minus one") else deep), graded.message
+    assert graded.outcome in (("passed",) if name in ("2**63", "minus one") else deep), graded.message
     for result in (number, graded):
         no_wonder(result)
         assert all(math.isfinite(score) for score in (result.named_scores or {}).values())

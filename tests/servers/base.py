@@ -7,6 +7,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -179,8 +180,13 @@ class Server:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
         await site.start()
-        assert site._server is not None
-        self.port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        listening = site._server
+        assert isinstance(listening, asyncio.Server)
+        self.port = listening.sockets[0].getsockname()[1]
         ready()
         await self._stop.wait()
         await runner.cleanup()
+        with suppress(
+            TimeoutError
+        ):  # from Python 3.12 on it waits for what it closed: unclosed sockets are told of
+            await asyncio.wait_for(listening.wait_closed(), 5)
