@@ -22,7 +22,7 @@ from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.models.finish_reasons import failure, silence
 from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import TextDelta, ToolCall, ToolResult, UsageReport
+from tui_eval.events import Note, TextDelta, ToolCall, ToolResult, UsageReport
 from tui_eval.model import Reply, Usage
 
 
@@ -632,6 +632,93 @@ async def test_the_texts_of_a_stream_are_put_together_before_they_are_judged(ser
     own = [{"d": {"t": "pass"}}, {"d": {"t": "word"}}, {"done": True, "usage": {"input_tokens": 3}}]
     named = await asked(server, "http", streamed(*own), reply="json.d.t")
     assert named.text == "password" and named.usage is not None and named.usage.input_tokens == 3
+
+
+def _artifact(text: str, **more: Any) -> dict[str, Any]:
+    about = {"kind": "artifact-update", "taskId": "t", "contextId": "c", **more}
+    artifact = {"artifactId": more.pop("of", "a"), "parts": [{"kind": "text", "text": text}]}
+    return {"jsonrpc": "2.0", "id": "1", "result": {**about, "artifact": artifact}}
+
+
+_BEGUN = "The refund takes five days"
+
+
+@pytest.mark.parametrize(
+    ("texts", "said", "again"),
+    [
+        (
+            ["", "H", "He", "Hel", "Hell", "Hell"],
+            "Hell",
+            True,
+        ),  # LangGraph: the message so far, then complete
+        ([_BEGUN, f"{_BEGUN}."], f"{_BEGUN}.", True),
+        (["The refund", " takes five", " days", _BEGUN], _BEGUN, True),  # the pieces, then all of them
+        (["The refund", " takes five", " days", _BEGUN, ", or six"], f"{_BEGUN}, or six", True),
+        (["ha", "haha"], "hahaha", False),
+        (["ha", "ha", "haha"], "hahahaha", False),
+        (["a", "a", "a", "a"], "aaaa", False),
+        ([_BEGUN, _BEGUN], _BEGUN + _BEGUN, False),
+        ([" ", "  ", "x"], "   x", False),
+    ],
+)
+async def test_what_events_of_a_stream_say_again_counts_once(
+    server: Gateway, texts: list[str], said: str, again: bool
+) -> None:
+    server.plan.append(streamed(*({"d": text} for text in texts)))
+    it = agent("http", url=server.url, reply="json.d")
+    events, (reply,) = await talk(it, "x")
+    await it.close()
+    assert reply.text == said == "".join(one.text for one in events if isinstance(one, TextDelta))
+    assert any("it counts once" in one.text for one in events if isinstance(one, Note)) is again
+
+
+async def test_the_whole_of_an_adk_answer_counts_once(server: Gateway) -> None:
+    def event(text: str, partial: bool | None) -> dict[str, Any]:
+        return {"content": {"parts": [{"text": text}]}, **({} if partial is None else {"partial": partial})}
+
+    path = "json.content.parts[0].text"
+    for last in (False, None):
+        steps = [
+            event("A", True),
+            event("b. ", True),
+            event("Ab. ", last),
+            event("Yes", True),
+            event("Yes", last),
+        ]
+        assert (await asked(server, "http", streamed(*steps), reply=path)).text == "Ab. Yes"
+    only = [event("No", True), event("No", True)]
+    assert (await asked(server, "http", streamed(*only), reply=path)).text == "NoNo"
+
+
+async def test_a_message_of_langgraphs_so_far_counts_once(server: Gateway) -> None:
+    texts = ("", "H", "Hi", "Hi")
+    events = [[{"content": text, "type": "AIMessageChunk", "id": "run-1"}] for text in texts]
+    assert (await asked(server, "http", streamed(*events), reply="json[0].content")).text == "Hi"
+    pieces = [[one[0], {"langgraph_step": 1}] for one in events]  # its `messages-tuple`
+    assert (await asked(server, "http", streamed(*pieces), reply="json[0].content")).text == "HHiHi"
+
+
+async def test_an_artifact_given_anew_stands_in_the_place_of_the_one_before(server: Gateway) -> None:
+    """A2A's `append`; what an agent took back was judged as said."""
+    done = {"kind": "status-update", "taskId": "t", "contextId": "c", "status": {"state": "completed"}}
+    end = {"jsonrpc": "2.0", "id": "1", "result": done}
+    path = "json.result.artifact.parts[0].text"
+    for parts, said in (
+        (
+            [_artifact("draft", append=False), _artifact("fi", append=False), _artifact("nal", append=True)],
+            "final",
+        ),
+        ([_artifact("fi"), _artifact("nal", append=True, lastChunk=True)], "final"),
+        ([_artifact("one "), _artifact("two", of="b")], "one two"),
+        ([_artifact("pass", append=True), _artifact("word", append=True)], "password"),
+    ):
+        assert (await asked(server, "http", streamed(*parts, end), reply=path)).text == said
+
+
+async def test_many_pieces_of_a_stream_are_looked_at_once(server: Gateway) -> None:
+    pieces = [{"d": "a", "partial": True}] * 20_000
+    reply = await asked(server, "http", streamed(*pieces, {"d": "a" * 20_000}), reply="json.d")
+    assert reply.text == "a" * 20_000
 
 
 def _typed(planned: Planned, kind: str) -> Planned:

@@ -50,6 +50,7 @@ from tui_eval.agents.http.json_reply import (
     read_reply,
     spent_for,
     texts_beside,
+    texts_of,
     words_beside_json,
     written_otherwise,
 )
@@ -382,7 +383,7 @@ class HttpSession(RememberingSession):
                     place=place_of(url),
                 )
             return _chat_completion(events, ended, turn, url)
-        found = [MISSING if is_aside(value, paths.reply) else at_path(value, paths.reply) for value in values]
+        found, again = texts_of(values, paths.reply)
         texts = [text_of(text) for text in found if text is not MISSING and text is not None]
         self._check_end(events, values, found)
         if not texts:
@@ -400,6 +401,10 @@ class HttpSession(RememberingSession):
         whole["tool_calls"] = _calls_of(listed)
         told, reply = read_reply(whole, turn, Paths())
         self._check_ended(values, reply, done=ended)
+        if again:
+            told.append(
+                Note(f"some events say again what {paths.reply} of those before them said: it counts once")
+            )
         if any(texts_beside(value, paths.reply) for value in values):
             told.append(
                 Note(f"{paths.reply} is one of several texts in an event, and the others are not judged")

@@ -8,6 +8,7 @@ import re
 from bisect import bisect
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -85,6 +86,74 @@ def is_aside(event: Any, path: str) -> bool:
     parent, _, last = path.rpartition(".")
     part = at_path(event, parent) if last == "text" else None
     return isinstance(part, dict) and part.get("thought") is True  # Gemini
+
+
+def texts_of(events: Sequence[Any], path: str) -> tuple[list[Any], bool]:
+    """What each event of a stream has at a path, and whether some said again what those before them had said.
+    `MISSING` is what is no text of the answer, or stands in a later one, too: as words they would be judged twice."""
+    found = [MISSING if is_aside(event, path) else at_path(event, path) for event in events]
+    said: dict[str, list[int]] = {}
+    for place, event in enumerate(events):
+        artifact, goes_on = _artifact_in(event)
+        if artifact and not goes_on:
+            for before in said.pop(artifact, ()):
+                found[before] = MISSING
+        if artifact:
+            said.setdefault(artifact, []).append(place)
+    places = [place for place, text in enumerate(found) if isinstance(text, str) and text]
+    partial = bool(places) and all(_is_message_so_far(events[place]) for place in places)
+    so_far = _is_so_far([found[place] for place in places], partial)
+    again = places[:-1] if so_far else _said_again(events, found, places)
+    for before in again:
+        found[before] = MISSING
+    return found, bool(again)
+
+
+def _artifact_in(event: Any) -> tuple[str, bool]:
+    """The artifact that an event of A2A's is about, and whether it goes on with what was said of it: without `append`
+    it stands in the place of that."""
+    for place in ("result", "result.artifactUpdate", "artifactUpdate"):
+        told = at_path(event, place)
+        if isinstance(told, dict) and ("taskId" in told or "contextId" in told):
+            known = at_path(told, "artifact.artifactId")
+            return (known if isinstance(known, str) else ""), told.get("append") is True
+    return "", False
+
+
+_LONG = 20
+_STEPS = 3
+
+
+def _is_message_so_far(event: Any) -> bool:
+    """Whether it is a message alone in a list, as in LangGraph's `messages/partial`; pieces have their facts beside."""
+    only = event[0] if isinstance(event, list) and len(event) == 1 else None
+    return isinstance(only, dict) and only.get("type") in ("ai", "AIMessageChunk")
+
+
+def _is_so_far(texts: Sequence[str], named: bool) -> bool:
+    """Whether each of these is the one before and more of it: of some length, growing several times, or where that is
+    what these events are (`named`). Pieces are no beginnings of each other."""
+    grown = [len(before) for before, text in pairwise(texts) if before != text]
+    certain = named or len(grown) >= _STEPS or (bool(grown) and grown[-1] >= _LONG)
+    return certain and all(text.startswith(before) for before, text in pairwise(texts))
+
+
+def _said_again(events: Sequence[Any], found: Sequence[Any], places: Sequence[int]) -> list[int]:
+    """The pieces that a later event has as a whole. Google's ADK says of the pieces that they are `partial`; of others
+    only several that come to a text of some length are sure to be that."""
+    again: list[int] = []
+    pieces: list[int] = []
+    size, all_partial = 0, True
+    for place in places:
+        text, partial = found[place], at_path(events[place], "partial") is True
+        alike = (bool(pieces) and all_partial and not partial) or (len(pieces) > 1 and size >= _LONG)
+        if alike and len(text) == size and text == "".join(found[one] for one in pieces):
+            again += pieces
+            pieces, size, all_partial = [], 0, True
+        else:
+            pieces.append(place)
+            size, all_partial = size + len(text), all_partial and partial
+    return again
 
 
 _ONE_OF_LIST = re.compile(r"\[(\d+)\]\.?")
