@@ -20,7 +20,7 @@ from tui_eval.engine.attempt.attempt_judging import keep_undecided
 from tui_eval.guard.masker import Masker
 from tui_eval.model import Attempt, Reply, Verdict
 from tui_eval.store.index import Index
-from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.linked import load_together
 from tui_eval.store.run_folders import RunLock, Store
 
 
@@ -656,7 +656,8 @@ def test_what_a_results_file_lacks_takes_nothing_s_place(
     for _ in range(2):
         assert cli("run", suite, "--trust", "--failed").code == 5
         assert [
-            item.outcome for item in load_together(counting_folders(Path.cwd(), Store(Path.cwd()).find(run)))
+            item.outcome
+            for item in load_together(Index(Path.cwd()).counting_folders(Store(Path.cwd()).find(run)))
         ] == ["passed"]
         Index(Path.cwd()).rebuild()
     # Edited since, it has no verdict of today's assertions: that is no reason not to ask.

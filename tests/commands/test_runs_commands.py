@@ -25,7 +25,6 @@ from tui_eval.commands.recorded_runs import attempt_text, runs_text
 from tui_eval.model import Attempt, Verdict
 from tui_eval.reports.console_table import RunTable
 from tui_eval.store.index import Index
-from tui_eval.store.linked import counting_folders
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 
@@ -333,7 +332,7 @@ def test_the_runs_of_a_project_that_cannot_be_written_are_there(
         with closing(RunReader(added)) as reader:
             assert reader.info().linked_to == first.name
         assert here.folder_of(first.name) == first and [
-            one.name for one in counting_folders(project, first)
+            one.name for one in Index(project).counting_folders(first)
         ] == [first.name, added.name]
         several = {run["id"]: run for run in cli("runs", "--json").json}
         assert list(several) == sorted(several, reverse=True) and len(several) == 4

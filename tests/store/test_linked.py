@@ -10,7 +10,6 @@ from tests.support.live_run import LiveRun
 from tui_eval.store.index import Index
 from tui_eval.store.linked import (
     counting,
-    counting_folders,
     load_together,
     parts,
     summarise_together,
@@ -70,9 +69,9 @@ def test_folders_of_this_project_and_of_elsewhere(tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()
     made = runs(root)
-    assert counting_folders(root, made[0].folder) == [run.folder for run in made]
-    assert counting_folders(root, made[0].folder, made[1].folder) == [made[0].folder]
-    assert counting_folders(tmp_path, made[0].folder) == [made[0].folder]
+    assert Index(root).counting_folders(made[0].folder) == [run.folder for run in made]
+    assert Index(root).counting_folders(made[0].folder, made[1].folder) == [made[0].folder]
+    assert Index(tmp_path).counting_folders(made[0].folder) == [made[0].folder]
 
 
 def test_a_run_of_some_cases_by_itself_counts_with_no_other(tmp_path: Path) -> None:
@@ -83,8 +82,8 @@ def test_a_run_of_some_cases_by_itself_counts_with_no_other(tmp_path: Path) -> N
     part.all_done(["failed"])
     another = LiveRun(tmp_path, ["x", "y", "z"])
     another.all_done(["failed", "passed", "passed"])
-    assert counting_folders(tmp_path, whole.folder, another.folder) == [whole.folder]
-    assert counting_folders(tmp_path, part.folder, whole.folder) == [part.folder]
+    assert Index(tmp_path).counting_folders(whole.folder, another.folder) == [whole.folder]
+    assert Index(tmp_path).counting_folders(part.folder, whole.folder) == [part.folder]
 
 
 def test_one_run_alone_is_summarised_as_ever(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ from tui_eval.reports.run_comparison import (
     compare,
     document,
 )
-from tui_eval.store.linked import counting_folders, lacking_beside, load_together
+from tui_eval.store.index import Index
+from tui_eval.store.linked import lacking_beside, load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import StoreError
 from tui_eval.store.summary import CaseSummary, share
@@ -87,7 +88,9 @@ def compare_runs(before: str, after: str | None, agents: Sequence[str], as_json:
 def _folders(reference: str, other: str | None) -> list[Path]:
     try:
         root, _ = find_root([Path.cwd()])
-        return counting_folders(root, find_run(reference), find_run(other) if other is not None else None)
+        return Index(root).counting_folders(
+            find_run(reference), find_run(other) if other is not None else None
+        )
     except StoreError as error:
         raise CommandError(str(error)) from None
 

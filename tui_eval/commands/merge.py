@@ -101,7 +101,7 @@ _NAMED = 3
 def _newer(store: Store, whole: merging.Whole, adding: Sequence[merging.MergePart]) -> str:
     """Which cases have newer results in runs that add to parts, in words: the parts count as they ended, as a finished
     run does."""
-    told = linked.changed_since(store, whole, adding)
+    told = linked.changed_since(store, Index(store.root).links(), whole, adding)
     if not told:
         return ""
     cases = merging.counted_names(len(told), told, "run or judged again since")

@@ -25,7 +25,7 @@ from tui_eval.reports.run_comparison import (
     steadiness,
 )
 from tui_eval.store.index import Index
-from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.linked import load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import RunSummary, StoredCase
@@ -107,7 +107,7 @@ def _compared(root: Path, before: RunSummary, after: RunSummary, left: int | Non
 
 def _side(root: Path, store: Store, run: RunSummary, other: RunSummary, column: int | None) -> Side:
     against = store.folder_of(other.id) if other.id != run.id else None
-    counting = counting_folders(root, store.folder_of(run.id), against)
+    counting = Index(root).counting_folders(store.folder_of(run.id), against)
     cases = load_together(counting)
     agent = ""
     if column is not None:

@@ -100,7 +100,7 @@ class Index:
             names = [one[0] for one in rows.description]
             found = _checked([_named(names, row) for row in rows], list[RunSummary])
             cases = _case_sets(connection)
-        from tui_eval.store.linked import parts  # it looks into the index itself
+        from tui_eval.store.linked import parts  # late: only lists of runs ask
 
         above = parts(found, cases)
         for run in found:
@@ -249,6 +249,15 @@ class Index:
             with contextlib.suppress(StoreError, OSError), contextlib.closing(RunReader(folder)) as reader:
                 found[folder.name] = reader.info().linked_to
         return found
+
+    def counting_folders(self, folder: Path, other: Path | None = None) -> list[Path]:
+        """As `linked.counting`, for runs' folders; one that is not of this project stands alone."""
+        from tui_eval.store.linked import counting  # late: only comparisons ask
+
+        if not self.store.holds(folder):
+            return [folder]
+        found = counting(self.links(), folder.name, other.name if other is not None else "")
+        return [folder if name == folder.name else self.store.folder_of(name) for name in found]
 
     def record(self, folder: Path, beside: Callable[[RunReader], CaseTaker] | None = None) -> bool:
         """Put a run into the index (again); whether it is there. A run that cannot be read is left out; where the disk
@@ -547,7 +556,7 @@ def _with_those_before(
     adds = given.get("first_attempt", 1) != 1 or given.get("continue_from") or given.get("rescores")
     if not info.linked_to or not adds:
         return {}
-    from tui_eval.store.linked import family, load_together  # it looks into the index itself
+    from tui_eval.store.linked import family, load_together  # late: most runs are linked to none
 
     links = dict(connection.execute("SELECT id, linked_to FROM runs"))
     links[info.id] = info.linked_to

@@ -14,7 +14,6 @@ import msgspec
 
 from tui_eval.causes import is_of_file
 from tui_eval.model import JUDGED
-from tui_eval.store.index import Index
 from tui_eval.store.judged_under import compat_of
 from tui_eval.store.missing_cases import never_beside
 from tui_eval.store.reader import RunReader
@@ -59,15 +58,6 @@ def counting(links: Mapping[str, str | None], run_id: str, other: str = "") -> l
     if other not in together and not links.get(run_id):
         return together
     return together[: together.index(run_id) + 1]
-
-
-def counting_folders(root: Path, folder: Path, other: Path | None = None) -> list[Path]:
-    """As `counting`, for runs' folders; one that is not of this project stands alone."""
-    store = Store(root)
-    if not store.holds(folder):
-        return [folder]
-    found = counting(Index(root).links(), folder.name, other.name if other is not None else "")
-    return [folder if name == folder.name else store.folder_of(name) for name in found]
 
 
 MOST_LISTED = 1_000
@@ -308,18 +298,24 @@ def load_together(folders: Sequence[Path]) -> list[CaseSummary]:
 _AT_ONCE = 500  # cases whose attempts are read in one question
 
 
-def changed_since(store: Store, whole: Whole, adding: Sequence[MergePart]) -> list[str]:
+def changed_since(
+    store: Store, links: Mapping[str, str | None], whole: Whole, adding: Sequence[MergePart]
+) -> list[str]:
     """Of the cases of parts those that have newer results in runs that add to them: first, with both
     outcomes, where these differ, then by their ids alone.
 
     Args:
         store: Where the parts are put together; their own projects are looked into, too.
+        links: Which run each run there is linked to (`Index.links`).
         adding: Such runs that were found beside the parts.
     """
     above = {part.info.id: part.info.linked_to for part in adding}
     folders = {part.info.id: part.reader.folder for part in adding}
-    for root in dict.fromkeys([store.root, *(project_of_run(part.reader.folder) for part in whole.parts)]):
-        for run_id, linked_to, folder in _links(root, own=root == store.root) if root is not None else ():
+    for run_id, linked_to in links.items():
+        above.setdefault(run_id, linked_to)
+        folders.setdefault(run_id, store.folder_of(run_id))
+    for root in dict.fromkeys(project_of_run(part.reader.folder) for part in whole.parts):
+        for run_id, linked_to, folder in _links(root) if root not in (None, store.root) else ():
             above.setdefault(run_id, linked_to)
             folders.setdefault(run_id, folder)
     same: dict[str, None] = {}
@@ -334,14 +330,9 @@ def changed_since(store: Store, whole: Whole, adding: Sequence[MergePart]) -> li
     return [*changed.values(), *(name for name in same if name not in changed)]
 
 
-def _links(root: Path, *, own: bool) -> Iterator[tuple[str, str | None, Path]]:
-    """The runs of a project, and to which each is linked; in one of others nothing is written."""
-    store = Store(root)
-    if own:
-        for run_id, above in Index(root).links().items():
-            yield run_id, above, store.folder_of(run_id)
-        return
-    for folder in store.run_folders():
+def _links(root: Path) -> Iterator[tuple[str, str | None, Path]]:
+    """The runs of a project of others, in which nothing is written, and to which each is linked."""
+    for folder in Store(root).run_folders():
         with suppress(StoreError, OSError), closing(RunReader(folder)) as reader:
             yield folder.name, reader.info().linked_to, folder
 

@@ -27,7 +27,7 @@ from tui_eval.reports.export import export
 from tui_eval.reports.run_comparison import compare
 from tui_eval.store import case_state
 from tui_eval.store.index import Index
-from tui_eval.store.linked import counting_folders, load_together
+from tui_eval.store.linked import load_together
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store
 from tui_eval.store.schema import AttemptRow
@@ -72,7 +72,7 @@ def attempts_of(folder: Path) -> list[Attempt]:
 
 def state(root: Path, folder: Path) -> CaseSummary:
     """What the case has come to, over the run and all that was added to it."""
-    (one,) = load_together(counting_folders(root, folder))
+    (one,) = load_together(Index(root).counting_folders(folder))
     return one
 
 
@@ -174,7 +174,7 @@ async def test_some_cases_of_a_run_are_judged_with_all_attempts_that_count(proje
     await active.execute()
     rows = rows_of(active.writer.folder)
     assert [(row.outcome, row.attempt, row.cost) for row in rows] == [("failed", n, None) for n in (1, 2, 3)]
-    found = {case.name: facts(case) for case in load_together(counting_folders(root, first))}
+    found = {case.name: facts(case) for case in load_together(Index(root).counting_folders(first))}
     assert found["one"][:3] == ("failed", 0, 3) and found["two"][:3] == ("passed", 2, 2)
 
 
@@ -301,7 +301,7 @@ async def test_an_attempt_without_an_answer_does_not_pass_by_being_left_out(proj
         ("error", "there is no recorded answer to judge (boom): run the case"),
     ]
     assert rows_of(judged)[1].cause == rows_of(first)[1].cause != ""
-    assert [one.outcome for one in load_together(counting_folders(root, first))] == ["passed", "error"]
+    assert [one.outcome for one in load_together(Index(root).counting_folders(first))] == ["passed", "error"]
 
 
 @pytest.mark.parametrize("again", ["judge", "rescore"])

@@ -15,7 +15,7 @@ from tui_eval.model import Attempt
 from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
 from tui_eval.store.index import Index
 from tui_eval.store.indexed_run import places
-from tui_eval.store.linked import counting_folders, lacking_beside, load_together
+from tui_eval.store.linked import lacking_beside, load_together
 from tui_eval.store.listed_names import may_be_unnamed
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -125,7 +125,7 @@ def _with_linked(root: Path, half: Half, other: Half) -> Half:
         info = reader.info()
     told = [", ".join(places(info, half.folder)), ", ".join(info.agents)]
     what = " · ".join(part for part in told if part)
-    return replace(half, linked=tuple(counting_folders(root, half.folder, against)), what=what)
+    return replace(half, linked=tuple(Index(root).counting_folders(half.folder, against)), what=what)
 
 
 def pairs_of_run(folder: Path) -> list[tuple[Column, Column]]:

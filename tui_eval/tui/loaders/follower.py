@@ -26,7 +26,6 @@ from tui_eval.guard.secrets import MASK
 from tui_eval.model import Case, Evidence, Verdict, decoded
 from tui_eval.store import case_state
 from tui_eval.store.index import Index
-from tui_eval.store.linked import counting_folders
 from tui_eval.store.listed_names import may_be_unnamed
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DamagedRun, Store, StoreError, is_alive
@@ -218,7 +217,9 @@ def counted_with(root: Path, folder: Path, since: str = "") -> list[RunView]:
     that came to nothing does not. `since`: only those begun after the run of this id, which nobody is at any more.
     Blocks."""
     found: list[RunView] = []
-    others = [other for other in counting_folders(root, folder) if other != folder and other.name > since]
+    others = [
+        other for other in Index(root).counting_folders(folder) if other != folder and other.name > since
+    ]
     for other in others[-_MOST_BESIDE:]:
         if since and is_alive(other):
             continue
