@@ -32,6 +32,8 @@ ENTRY_LABELS: Mapping[str, str] = {
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "error", "cancelled", "skipped")
 JUDGED: tuple[Outcome, ...] = ("passed", "failed", "error")
 """Those of an attempt that was made; the others have nothing to say of its case."""
+NO_VERIFICATION = "no verification"
+"""What an attempt of nao says that passes for want of anything to compare with."""
 NOT_COMPARED = "the columns of this test are compared when all of them have run"
 """What an attempt says that has its answer, and would pass, until then."""
 

@@ -21,7 +21,7 @@ from msgspec import UNSET
 
 from tui_eval.formats import format_of
 from tui_eval.guard.once import parsed
-from tui_eval.model import Assertion, Attempt, Case, Verdict
+from tui_eval.model import NO_VERIFICATION, Assertion, Attempt, Case, Verdict
 
 NOTHING = "nothing is asserted: it passes whatever is answered"
 _ASSERT_SET = "assert-set"
@@ -46,7 +46,6 @@ _LIMITS = {"max_input_tokens": "input_tokens", "max_output_tokens": "output_toke
 _JSON_TYPES = frozenset(("null", "boolean", "object", "array", "number", "string", "integer"))
 _SPANS = frozenset(("trace-error-spans", "trace-span-duration"))
 _BOUNDED = frozenset(("cost", "latency", "max_tool_calls", *_LIMITS))
-_NO_VERIFICATION = "no verification"
 _UNREAD = "suite"
 """The type of the verdict on what could not be read in a case."""
 
@@ -177,7 +176,7 @@ def _unreported(verdict: Verdict, attempt: Attempt) -> bool:
         return verdict.actual == 0 and (usage is None or getattr(usage, _LIMITS[kind]) is None)
     if kind in _SPANS:
         return verdict.passed is True and not (attempt.trace and attempt.trace.spans)
-    return kind == "sql" and verdict.passed is True and attempt.message == _NO_VERIFICATION
+    return kind == "sql" and verdict.passed is True and attempt.message == NO_VERIFICATION
 
 
 def _nothing_used(attempt: Attempt) -> bool:

@@ -58,12 +58,13 @@ BASE_URLS = {
 
 _VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _ADDRESS_KEYS = ("base_url", "url")
-_OPENAI_ADDRESS = "https://api.openai.com/v1"
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+ANTHROPIC_ADDRESS = "https://api.anthropic.com"
 _DEFAULT_ADDRESS = {
-    "openai": _OPENAI_ADDRESS,
-    "openai-responses": _OPENAI_ADDRESS,
-    "openai-moderation": _OPENAI_ADDRESS,
-    "anthropic": "https://api.anthropic.com",
+    "openai": OPENAI_ADDRESS,
+    "openai-responses": OPENAI_ADDRESS,
+    "openai-moderation": OPENAI_ADDRESS,
+    "anthropic": ANTHROPIC_ADDRESS,
 }
 
 

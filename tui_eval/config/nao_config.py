@@ -22,6 +22,7 @@ from tui_eval.model import Problem
 from tui_eval.yaml import yaml_lines
 
 DEFAULT_MODEL = "openai:gpt-4.1"
+"""The model of `nao test` where none is given (seed 000)."""
 
 _TEMPLATE = r"\$?\{\{\s*(env|aws|k8s)\(\s*['\"]([^'\"]+)['\"]\s*\)\s*\}\}"
 """nao's own (nao-core 0.3.29): filled in before the YAML is read, so that it may stand without quotes."""

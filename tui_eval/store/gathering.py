@@ -27,7 +27,7 @@ from tui_eval.store.merging import MergePart, Whole, counting
 from tui_eval.store.missing_cases import missing_cases, write_missing
 from tui_eval.store.pending import storable_rows, write_live
 from tui_eval.store.printed_commands import shell_line
-from tui_eval.store.run_folders import DATABASE, RunLock, StoreError, new_run_id, runs_under
+from tui_eval.store.run_folders import DATABASE, STATE, RunLock, StoreError, new_run_id, runs_under
 from tui_eval.store.schema import SCHEMA_VERSION, TABLES, AttemptRow, RunInfo, StoredCase
 from tui_eval.store.shard_runs import looked_at_home
 from tui_eval.store.write_thread import connect
@@ -38,7 +38,6 @@ _AGAIN_SECONDS = 2.0
 """After which a run that was left out is looked at again, where something else was written there."""
 _NAMED = 4
 """Plans that are named, and runs of one that are written out in a command."""
-_STATE = ".tui-eval"
 _AT_ONCE = 500  # columns
 _ROWS = (
     "INSERT OR REPLACE INTO attempts (id, case_ref, attempt, state, outcome, score, message, started_at, duration_ms,"
@@ -173,7 +172,7 @@ class Gathering:
         self._remove = partial(shutil.rmtree, self._made, True)
         atexit.register(self._remove)
         self._id = new_run_id()
-        self.place = self._made / _STATE / "runs" / self._id
+        self.place = self._made / STATE / "runs" / self._id
         self.place.mkdir(parents=True, mode=0o700)
         self._lock: RunLock | None = RunLock(self.place)
         self._connection = connect(self.place)

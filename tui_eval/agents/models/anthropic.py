@@ -27,6 +27,7 @@ from tui_eval.agents.models.openai import KNOWN, add_usage
 from tui_eval.agents.models.recorded_messages import anthropic_messages, with_metadata
 from tui_eval.agents.models.tool_loop import Toolbox, only_calls
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
+from tui_eval.config.config_values import ANTHROPIC_ADDRESS
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import (
     Event,
@@ -319,7 +320,6 @@ class AnthropicAnswer:
         )
 
 
-BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 MAX_TOKENS = 4096
 STRUCTURED = "structured_answer"
@@ -334,7 +334,7 @@ class AnthropicAgent(ModelAgent):
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
         options = Options(spec, services, KNOWN)
-        base_url = (options.text("base_url") or BASE_URL).rstrip("/")
+        base_url = (options.text("base_url") or ANTHROPIC_ADDRESS).rstrip("/")
         versioned = base_url.partition("?")[0].rstrip("/").endswith("/v1")
         self.url = below(base_url, "messages" if versioned else "v1/messages")
         self.model = spec.model or options.text("model")

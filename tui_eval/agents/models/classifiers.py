@@ -11,11 +11,11 @@ from tui_eval.agents.entry_options import Options, below, usual_secret
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
+from tui_eval.config.config_values import OPENAI_ADDRESS
 from tui_eval.config.project import AgentSpec
 from tui_eval.guard import figures
 
 HUGGING_FACE = "https://router.huggingface.co/hf-inference"
-OPENAI = "https://api.openai.com/v1"
 
 
 class ScoringAgent(Agent):
@@ -86,7 +86,7 @@ class OpenAIModeration(ScoringAgent):
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
         options = Options(spec, services, frozenset({"base_url", "api_key", "headers"}))
-        base = (options.text("base_url") or OPENAI).rstrip("/")
+        base = (options.text("base_url") or OPENAI_ADDRESS).rstrip("/")
         self.url = below(base, "moderations")
         key = usual_secret(options, "api_key", base, "OPENAI_API_KEY")
         headers = options.headers()

@@ -21,9 +21,7 @@ from tui_eval.config.project import AgentSpec, ConfigError
 from tui_eval.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
-from tui_eval.model_ids import plain_name
-
-BASE_URL = "http://localhost:11434"
+from tui_eval.model_ids import OLLAMA_URL, plain_name
 
 
 class OllamaAgent(Agent):
@@ -40,7 +38,7 @@ class OllamaAgent(Agent):
             services,
             frozenset({"base_url", "api_key", "headers", "system", "parameters", "completion", "model"}),
         )
-        base, mark, query = (options.text("base_url") or BASE_URL).partition("?")
+        base, mark, query = (options.text("base_url") or OLLAMA_URL).partition("?")
         base = f"{base.rstrip('/').removesuffix('/v1')}{mark}{query}"
         self.completes = options.flag("completion")
         self.url = below(base, f"api/{'generate' if self.completes else 'chat'}")

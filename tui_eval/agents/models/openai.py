@@ -30,6 +30,7 @@ from tui_eval.agents.models.openai_stream import Completion, usage_of
 from tui_eval.agents.models.recorded_messages import chat_messages, with_metadata
 from tui_eval.agents.models.tool_loop import Toolbox, only_calls
 from tui_eval.agents.promptfoo import promptfoo_models, promptfoo_outputs
+from tui_eval.config.config_values import OPENAI_ADDRESS
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, Note, ToolCall, ToolResult, UsageReport
 from tui_eval.guard import figures
@@ -41,7 +42,6 @@ from tui_eval.model_ids import plain_name
 if TYPE_CHECKING:
     from tui_eval.agents.programs.suite_scripts import Callbacks
 
-BASE_URL = "https://api.openai.com/v1"
 EMBEDDING_MODEL = "text-embedding-3-large"
 """promptfoo's default."""
 KNOWN = frozenset(
@@ -75,7 +75,7 @@ class OpenAIAgent(ModelAgent):
     def __init__(self, spec: AgentSpec, services: Services) -> None:
         super().__init__(spec, services)
         options = Options(spec, services, KNOWN)
-        self.base_url = (options.text("base_url") or BASE_URL).rstrip("/")
+        self.base_url = (options.text("base_url") or OPENAI_ADDRESS).rstrip("/")
         self.url = below(self.base_url, "chat/completions")
         self.model = spec.model or options.text("model")
         self.headers = options.headers()
@@ -135,7 +135,7 @@ class OpenAIAgent(ModelAgent):
         Raises:
             AgentError: there is no server.
         """
-        if self.base_url == BASE_URL:
+        if self.base_url == OPENAI_ADDRESS:
             return []
         call = self.client.call("GET", below(self.base_url, "models"))
         try:

@@ -21,7 +21,7 @@ from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons
 from tui_eval.agents.nao.nao_auth import Credentials
 from tui_eval.causes import wrong_query
-from tui_eval.config.nao_config import price_of
+from tui_eval.config.nao_config import DEFAULT_MODEL, price_of
 from tui_eval.config.project import NAO_URL, AgentSpec
 from tui_eval.events import (
     Event,
@@ -290,8 +290,6 @@ def _list(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-MODEL = "openai:gpt-4.1"
-"""The model of `nao test` where none is given (seed 000)."""
 EARLIER = 20_000
 """Characters of each earlier message that a follow-up turn repeats."""
 
@@ -307,7 +305,7 @@ class NaoAgent(Agent):
         known = frozenset({"url", "email", "username", "password", "token", "headers", "model"})
         options = Options(spec, services, known)
         self.url = (options.text("url") or NAO_URL).rstrip("/")
-        self.model = spec.model or options.text("model") or MODEL
+        self.model = spec.model or options.text("model") or DEFAULT_MODEL
         self.credentials = Credentials(options, self.url)
         # A run that broke off in the middle was paid for: it is not sent again.
         self.client = HttpClient(
@@ -332,7 +330,7 @@ class NaoAgent(Agent):
         provider, _, model_id = (context.model or self.model).partition(":")
         if not model_id:
             raise AgentError(
-                f"model {context.model or self.model}: must be provider:model_id, like {MODEL}",
+                f"model {context.model or self.model}: must be provider:model_id, like {DEFAULT_MODEL}",
                 code="bad-setting",
             )
         return NaoSession(self, {"provider": provider, "modelId": model_id})

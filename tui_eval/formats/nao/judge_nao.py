@@ -18,7 +18,7 @@ from tui_eval.frames.difference import know_queries
 from tui_eval.frames.sql_faults import fault_place
 from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.paths import read_words
-from tui_eval.model import Assertion, DataDetails, Evidence, Problem, Verdict
+from tui_eval.model import NO_VERIFICATION, Assertion, DataDetails, Evidence, Problem, Verdict
 
 if TYPE_CHECKING:
     from tui_eval.frames.compare import FrameComparison
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 DETAIL_ROWS = 1000
 DIAGNOSED_CELLS = 400_000
 """Cells of both sides up to which a verdict says what the rows that differ have in common, and not only in what."""
-NO_VERIFICATION = "no verification"
 
 
 async def judge(assertion: Assertion, evidence: JudgeInput, judgement: Judgement) -> Verdict:

@@ -14,6 +14,7 @@ import msgspec
 
 from tui_eval.config.project import NAO_URL, AgentSpec, Config
 from tui_eval.formats.format import FirstSuite, Format, OurResults, late
+from tui_eval.model import NO_VERIFICATION
 
 if TYPE_CHECKING:
     from tui_eval.assertions.judge_input import JudgeInput, Judgement
@@ -82,7 +83,7 @@ class NaoFormat(Format):
     def settle(self, judgement: Judgement, evidence: JudgeInput) -> None:
         """nao's word for a test with only a prompt."""
         if evidence.reference and not judgement.verdicts:
-            judgement.message = "no verification"
+            judgement.message = NO_VERIFICATION
 
     def editor(self, suffix: str) -> Editor | None:
         return late(f"{_HERE}.write_nao:accepted") if suffix in (".yaml", ".yml", ".json") else None

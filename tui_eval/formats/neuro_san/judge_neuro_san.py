@@ -16,6 +16,7 @@ from msgspec import UNSET
 from tui_eval.assertions import evidence as seen
 from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, Judgement, pass_or_fail, without_thoughts
 from tui_eval.assertions.judging import clip_actual, verdict_of
+from tui_eval.formats.neuro_san.read_neuro_san import PARTS, STOCK_TESTS
 from tui_eval.model import Assertion, Evidence, Reply, Verdict
 
 # -- neuro-san's `gist`: a judge model decides whether a value meets a criterion put in words.
@@ -86,9 +87,6 @@ def _verdict(assertion: Assertion, actual: Any, decided: bool | None, negated: b
     told = [seen.rule("holds" if holds else "judged", words, rule=seen.cut(str(criterion)))]
     return verdict_of(assertion, holds, reason, told, actual=actual)
 
-
-STOCK_TESTS = ("value", "less", "greater", "keywords", "gist")
-PARTS = ("text", "structure", "sly_data")
 
 _Test = Callable[[Any, Any], bool]
 

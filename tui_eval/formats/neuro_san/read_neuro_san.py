@@ -46,7 +46,8 @@ INTERACTION_KEYS = (
     "text", "sly_data", "timeout_in_seconds", "chat_filter", "continue_conversation", "response",
 )  # fmt: skip
 PARTS = ("text", "structure", "sly_data")
-TESTS = tuple(n + t for t in ("value", "less", "greater", "keywords", "gist") for n in ("", "not_"))
+STOCK_TESTS = ("value", "less", "greater", "keywords", "gist")
+TESTS = tuple(n + t for t in STOCK_TESTS for n in ("", "not_"))
 CONNECTIONS = ("direct", "http", "https", "mcp")
 
 

@@ -28,14 +28,13 @@ from tui_eval.model import Case
 from tui_eval.store.imported.results_entries import ResultsGroup, grouped
 from tui_eval.store.notes import HumanNote, Notes
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import DATABASE, StoreError
+from tui_eval.store.run_folders import DATABASE, STATE, StoreError
 from tui_eval.store.schema import KEEPS_ANSWERS, RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 
 AsOurs = Callable[[Any, Path], tuple[dict[str, Any], str] | None]
 """Of a JSON document and its file: the results file of ours that it means, and what that depends on besides."""
 _FORM = b"24"  # of what is made of a file; another one is made anew
-_STORE = ".tui-eval"
 _ENDED = ("finished", "cancelled", "interrupted")
 
 
@@ -60,10 +59,10 @@ def open_folder(folder: Path) -> Path:
     folder = folder.resolve()
     with contextlib.closing(RunReader(folder)) as reader:
         run_id = _name(reader.info().id)
-    if folder.name == run_id and folder.parent.parent.name == _STORE:
+    if folder.name == run_id and folder.parent.parent.name == STATE:
         return folder
     key = hashlib.sha256(str(folder).encode()).hexdigest()[:24]
-    place = cache_home() / "folders" / key / _STORE / "runs" / run_id
+    place = cache_home() / "folders" / key / STATE / "runs" / run_id
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         for file in place.iterdir():
@@ -90,7 +89,7 @@ def open_results(path: Path, as_ours: AsOurs) -> Path:
     key, document = _read(path, as_ours)
     place = cache_home() / "results" / key
     # As in a project: code that looks for a run's project finds this folder.
-    runs = place / _STORE / "runs"
+    runs = place / STATE / "runs"
     with contextlib.suppress(OSError):
         for folder in runs.iterdir():
             if (folder / DATABASE).is_file():
@@ -100,7 +99,7 @@ def open_results(path: Path, as_ours: AsOurs) -> Path:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         made = Path(tempfile.mkdtemp(dir=place.parent, prefix="making-"))
         info = _info(path, document)
-        folder = made / _STORE / "runs" / info.id
+        folder = made / STATE / "runs" / info.id
         folder.mkdir(parents=True)
         _write(folder, info, grouped(document, str(path), info.started_at))
         with contextlib.suppress(OSError):  # another process was quicker

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from textual.timer import Timer
 
 from tui_eval.guard.text import visible
+from tui_eval.model import OUTCOMES
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.services import AppServices
 from tui_eval.tui.state.app_state import CasePointer, Where, where_is
@@ -30,7 +31,6 @@ PATIENCE = 0.25
 """Seconds after which the case's definition stands there until its attempt has been read."""
 KEPT = 64
 """Attempts that are kept, so that going back to one reads nothing."""
-ENDED = ("passed", "failed", "error", "cancelled", "skipped")
 MOST_ANSWERS = 24
 """Rows of a test whose answers are shown one after the other."""
 SIZES = ("", "-large", "-hidden")
@@ -252,7 +252,7 @@ class AttemptBeside:
         if line is None:
             self._attempts.none()
             return
-        if self._defined or entry is None or entry.status not in ENDED:
+        if self._defined or entry is None or entry.status not in OUTCOMES:
             self._attempts.none(self._described(line))
             return
         rows = self._rows_of_test(entry) if self._together else [entry]
@@ -275,7 +275,7 @@ class AttemptBeside:
         lines = cases.cases.lines
         for at in (cases.cursor + 1, cases.cursor + 2, cases.cursor - 1):
             entry = lines[at].telling if 0 <= at < len(lines) else None
-            if entry is not None and entry.status in ENDED:
+            if entry is not None and entry.status in OUTCOMES:
                 where = where_is(self._services.state, self._screen.pointer_of(entry), family=False)
                 self._attempts.ahead((self._key_of(entry),), where)
 
@@ -283,14 +283,14 @@ class AttemptBeside:
         """The attempt of the line under the cursor, where it has been read."""
         line = self._screen.case_list.current_line
         entry = line.telling if line is not None else None
-        if entry is None or self._defined or self._together or entry.status not in ENDED:
+        if entry is None or self._defined or self._together or entry.status not in OUTCOMES:
             return
         self._attempts.show_known((self._key_of(entry),), lambda: self._head(entry, [entry]))
 
     def _rows_of_test(self, entry: CaseRow) -> list[CaseRow]:
         """The rows of its test that have ended, itself where it is the only one."""
         rows = [one for one in self._screen.all_entries() if one.of_test == entry.of_test]
-        return [one for one in rows if one.status in ENDED][:MOST_ANSWERS] or [entry]
+        return [one for one in rows if one.status in OUTCOMES][:MOST_ANSWERS] or [entry]
 
     def _head(self, entry: CaseRow, rows: Sequence[CaseRow]) -> list[tuple[str, str]]:
         from tui_eval.tui.state.case.case_details import entry_head

@@ -14,14 +14,14 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from tui_eval.guard.text import clip, visible
-from tui_eval.model import Case
+from tui_eval.model import OUTCOMES, Case
 from tui_eval.tui.background import stands
 from tui_eval.tui.front import RunChanged, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import FILTER_KEYS, FIND_KEYS, GRID_KEYS, GRID_OPEN_KEYS, PANE_KEYS, Key, bindings
 from tui_eval.tui.loaders.runs_loader import RecordedAt, recorded_at, recorded_cases, with_recorded
 from tui_eval.tui.screens import list_arrangement
-from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, ENDED, AttemptBelow, LookedAt
+from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, AttemptBelow, LookedAt
 from tui_eval.tui.screens.list_finder import RowFinder
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import Place, keys_in, keys_of
@@ -369,7 +369,7 @@ class GridScreen(Place, inherit_bindings=False):
         symbols, state = self.services.symbols, self.services.state
         pointer = self._place.pointer_of(cell)
         key = (pointer, cell.finished_at, cell.attempts, cell.message)
-        places = [("", where_is(state, pointer, family=False))] if cell.status in ENDED else []
+        places = [("", where_is(state, pointer, family=False))] if cell.status in OUTCOMES else []
         head = entry_head(cell, symbols)
         told = describe_entry(cell, symbols, now())[len(head) :]
         scores = scores_in_full(self._metrics[0], self._here, self._metrics[1])

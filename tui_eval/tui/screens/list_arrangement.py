@@ -34,6 +34,7 @@ A_MOMENT = 2.0
 AT_A_GLANCE = 20
 """Of more of them at once none is kept: nobody reads so many, and what is being worked on needs the room."""
 GOES_ON = ("running", "retrying", "waiting")
+"""Statuses of a case that is being executed: it can be cancelled."""
 
 
 class ListScreen(Protocol):

@@ -17,7 +17,7 @@ from tui_eval.store.notes import HumanNote
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import KEYS, Key, bindings
 from tui_eval.tui.screens.attempt_beside import BREAKPOINTS, WIDE, AttemptBeside
-from tui_eval.tui.screens.list_arrangement import ListArrangement
+from tui_eval.tui.screens.list_arrangement import GOES_ON, ListArrangement
 from tui_eval.tui.screens.list_finder import ListFinder
 from tui_eval.tui.screens.place import Place, keys_of, labelled
 from tui_eval.tui.screens.prompt import Prompt
@@ -484,8 +484,6 @@ SPOKEN_OF = frozenset(
 """Keys that sometimes do nothing."""
 OF_THE_SUITE = frozenset({"case.rerun", "case.edit", "run.all", "run.failed"})
 """Those that need the suite itself, not only results of it."""
-WORKING = ("running", "retrying", "waiting")
-"""What of a case can be cancelled."""
 
 
 def useful(
@@ -534,8 +532,8 @@ def _not_passed_here(line: TreeLine | None) -> bool:
 
 def _works(line: TreeLine) -> bool:
     if line.entry is not None:
-        return line.entry.status in WORKING
-    return bool(line.members) and any(line.counts[status] for status in WORKING)
+        return line.entry.status in GOES_ON
+    return bool(line.members) and any(line.counts[status] for status in GOES_ON)
 
 
 def _failing_here(line: TreeLine | None) -> int:

@@ -11,13 +11,13 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 
 from tui_eval.guard.text import visible
+from tui_eval.model import OUTCOMES
 from tui_eval.model import Entry as TranscriptEntry
 from tui_eval.store.reader import RunReader
 from tui_eval.tui.background import run_in_thread, stands
 from tui_eval.tui.front import LiveText, RunChanged, SuitesChanged
 from tui_eval.tui.handlers import Handler
 from tui_eval.tui.keys import Key, bindings
-from tui_eval.tui.screens.attempt_beside import ENDED
 from tui_eval.tui.screens.list_place import ListPlace, now
 from tui_eval.tui.screens.place import keys_in, keys_of, labelled
 from tui_eval.tui.state.app_state import CasePointer
@@ -345,7 +345,7 @@ class RunScreen(ListPlace, inherit_bindings=False):
         looking = (
             self.case_list.touched
             and told is not None
-            and told.status in ENDED
+            and told.status in OUTCOMES
             and not self.has_class("-ended")
         )
         if looking != self.has_class("-looking"):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tui_eval.case_names import short_prompts, short_providers, suites_apart
+from tui_eval.model import JUDGED
 from tui_eval.store.column_names import column_agent, in_columns
 from tui_eval.store.summary import share
 from tui_eval.tui.state.case.verdict_lines import GLYPHS
@@ -35,8 +36,6 @@ SOUNDED = 2_000
 """Tests whose names say how much room names need."""
 FIGURES = ("time", "cost", "score", "tokens")
 """What a cell can say beside its outcome."""
-ENDED = ("passed", "failed", "error")
-"""Statuses that count in a column's share."""
 
 
 def column_of(entry: CaseRow) -> Column:
@@ -103,7 +102,7 @@ class Grid:
 
 def _differs(test: GridTest) -> bool:
     """Whether a test came out differently in its columns, of those in which it has ended."""
-    return len({cell.status for cell in test.cells.values() if cell.status in ENDED}) > 1
+    return len({cell.status for cell in test.cells.values() if cell.status in JUDGED}) > 1
 
 
 def grid(cells: Iterable[CaseRow], columns: Iterable[Column] = ()) -> Grid:
@@ -135,7 +134,7 @@ def _counted(found: Grid) -> Grid:
     for test in found.tests:
         for column, cell in test.cells.items():
             counts[column][0] += cell.status == "passed"
-            counts[column][1] += cell.status in ENDED
+            counts[column][1] += cell.status in JUDGED
             if len(figures) < len(FIGURES):
                 figures.update(one for one in FIGURES if one not in figures and figure_of(cell, one))
     found.passed = {column: (passed, ended) for column, (passed, ended) in counts.items()}
