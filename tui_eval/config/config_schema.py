@@ -229,6 +229,9 @@ AGENT_TYPES = (
     "openai", "anthropic", "ollama", "nao", "neuro-san", "http", "python", "command", "echo", "scripted", "replay",
 )  # fmt: skip
 
+FREE = ("scripted", "echo", "replay")
+"""Those that ask nobody: they cost nothing, and whatever they say of costs is pretended."""
+
 AGENT: dict[str, Check] = {
     "type": choice(*AGENT_TYPES),
     "model": text,

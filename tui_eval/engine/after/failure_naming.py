@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tui_eval.agents.models.prices import cost
+from tui_eval.config.config_schema import FREE
 from tui_eval.config.project import AgentSpec, load, model_of, read_withheld
 from tui_eval.engine.after.assessing import NAMED, SYSTEM, assess_run, question
 from tui_eval.engine.after.resuming import root_of
@@ -27,8 +28,6 @@ from tui_eval.store.writer import keep_assessment
 
 _ANSWER_TOKENS = 40
 _LETTERS = 4  # of a token, about
-FREE = ("scripted", "echo", "replay")
-"""Types of agents that cost nothing."""
 
 
 class NoJudge(NothingToRun):

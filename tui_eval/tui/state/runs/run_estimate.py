@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tui_eval.config.config_schema import FREE
 from tui_eval.engine.request import RunRequest
 from tui_eval.model_ids import column_model
 from tui_eval.store.schema import CaseHistory, StoredCase
@@ -14,8 +15,6 @@ from tui_eval.tui.state.lists.case_entry import CaseRow
 from tui_eval.tui.state.runs.trends import mean
 from tui_eval.tui.state.text import formatting
 
-FREE = ("scripted", "echo", "replay")
-"""Types of agents that ask nobody: whatever they say of costs is pretended."""
 _JUDGED = ("passed", "failed")
 
 
