@@ -205,7 +205,8 @@ async def test_tools_of_the_providers_own_are_calls_and_a_paused_turn_goes_on(
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "Text/Event-Stream"])
 async def test_a_stream_of_events_is_one_whatever_its_type_says(server: AnthropicServer, kind: str) -> None:
     planned = _streamed([{"type": "text", "text": "Hi"}], "end_turn")
-    server.plan.append(Planned(raw=planned.raw, headers={"Content-Type": kind}))
+    assert planned.raw is not None
+    server.plan.append(Planned(raw=b"retry: 3000\n\n" + planned.raw, headers={"Content-Type": kind}))
     it = agent("anthropic", base_url=server.url, model="m")
     assert (await talk(it, "x"))[1][0].text == "Hi"
     await it.close()

@@ -994,3 +994,17 @@ async def test_parts_however_deep_and_many_are_put_together(server: OpenAIServer
     _, (reply,) = await talk(it, "x", test={"vars": {}})
     await it.close()
     assert reply.output[-1] == {"type": "text", "text": "a" * 5_000} and len(reply.output) == 2
+
+
+@pytest.mark.parametrize("first", ["", "retry: 3000\n\n", "id: 7\n", "\n: hello\n\n", "event: chunk\n"])
+async def test_a_stream_is_one_whatever_it_begins_with_and_is_called(
+    server: OpenAIServer, first: str
+) -> None:
+    planned = _streamed({"content": "42"})
+    assert planned.raw is not None
+    headers = {"Content-Type": "application/octet-stream"}
+    server.plan.append(Planned(raw=first.encode() + planned.raw, headers=headers))
+    it = agent("openai", base_url=server.base, model="m")
+    _, (reply,) = await talk(it, "x")
+    await it.close()
+    assert reply.text == "42"

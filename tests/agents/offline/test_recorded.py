@@ -66,3 +66,23 @@ def test_rounds_of_calls_stay_apart() -> None:
         "assistant",
     ]
     assert len(anthropic_messages(rounds)) == 6
+
+
+def test_what_anthropic_refuses_is_not_handed_on() -> None:
+    """Blank texts, which models write before they call a tool, and arguments that are no object."""
+    told = [
+        Entry(1, "user", text="x"),
+        Entry(1, "assistant", text="\n\n"),
+        Entry(1, "tool_call", name="a", arguments='{"q": "cut o', call_id="1"),
+        Entry(1, "tool_result", name="a", error="no object", call_id="1"),
+        Entry(1, "assistant", text=" "),
+        Entry(1, "tool_call", name="b", arguments=[1], call_id="2"),
+        Entry(1, "tool_result", name="b", result="r", call_id="2"),
+    ]
+    _, first, _, second, _ = anthropic_messages(told)
+    assert first["content"] == [{"type": "tool_use", "id": "1", "name": "a", "input": {}}]
+    assert second["content"] == [{"type": "tool_use", "id": "2", "name": "b", "input": {}}]
+    calls = [message for message in chat_messages(told) if message["role"] == "assistant"]
+    assert [message["content"] for message in calls] == [None, None]
+    written = [message["tool_calls"][0]["function"]["arguments"] for message in calls]
+    assert written == ['{"q": "cut o', "[1]"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options, asked_with, below, usual_secret
+from tui_eval.agents.http.answer_body import begins_as_events
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_call import HttpClient
 from tui_eval.agents.http.http_connections import place_of
@@ -112,7 +113,7 @@ class AnthropicAnswer:
         """Its content as it may stand in the conversation: no text is empty or blank there, and arguments are
         an object, also where they were cut off."""
         return [
-            {**block, "input": {}} if isinstance(block.get("input"), str) else block
+            {**block, "input": {}} if not isinstance(block.get("input", {}), dict) else block
             for block in self.blocks
             if block.get("type") != "text" or (block.get("text") or "").strip()
         ]
@@ -163,7 +164,7 @@ class AnthropicAnswer:
             body = await call.read()
             if not body.strip():
                 raise call.unfinished("message", "")
-            if not body.lstrip().startswith((b"event:", b"data:", b":")):
+            if not begins_as_events(body.lstrip()[:10].decode("utf-8", "replace")):
                 yield self._whole(body, call.url)
                 self._check(call.url)
                 return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval.agents.base import AgentError
+from tui_eval.agents.http.answer_body import begins_as_events
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, one_line, text_of
@@ -218,7 +219,7 @@ class Completion:
             body = await call.read()
             if not body.strip():
                 raise call.unfinished("chat completion", "")
-            if not body.lstrip().startswith((b"data:", b"event:", b":")):
+            if not begins_as_events(body.lstrip()[:10].decode("utf-8", "replace")):
                 yield self._whole(body, call.url)
                 self.check(call.url)
                 return

@@ -25,7 +25,7 @@ def with_metadata(entries: Sequence[Entry], replies: Sequence[Reply]) -> list[En
 
 def chat_messages(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """OpenAI's chat messages. Calls whose result was not recorded are left out, as no server takes them;
-    so are reasoning, notes and what sub-agents said."""
+    so are reasoning, notes, what sub-agents said and blank texts, which Anthropic's API refuses."""
     messages: list[dict[str, Any]] = []
     for group in _groups(entries):
         first = group[0]
@@ -38,7 +38,7 @@ def chat_messages(entries: Sequence[Entry]) -> list[dict[str, Any]]:
                 {
                     "id": entry.call_id,
                     "type": "function",
-                    "function": {"name": entry.name, "arguments": encode(_arguments(entry)).decode()},
+                    "function": {"name": entry.name, "arguments": _written(entry.arguments)},
                 }
                 for entry in group
                 if entry.kind == "tool_call"
@@ -64,7 +64,7 @@ def anthropic_messages(entries: Sequence[Entry]) -> list[dict[str, Any]]:
             messages.append({"role": first.kind, "content": first.text})
             continue
         uses = [
-            {"type": "tool_use", "id": entry.call_id, "name": entry.name, "input": _arguments(entry)}
+            {"type": "tool_use", "id": entry.call_id, "name": entry.name, "input": _given(entry.arguments)}
             for entry in group
             if entry.kind == "tool_call"
         ]
@@ -97,7 +97,7 @@ def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
     called = {entry.call_id for entry in entries if entry.kind == "tool_call" and entry.call_id}
     groups: list[list[Entry]] = []
     for entry in entries:
-        if entry.agent or (entry.kind == "assistant" and not entry.text):
+        if entry.agent or (entry.kind == "assistant" and not entry.text.strip()):
             continue
         if entry.kind in ("user", "assistant"):
             groups.append([entry])
@@ -114,8 +114,14 @@ def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
     return groups
 
 
-def _arguments(entry: Entry) -> Any:
-    return {} if entry.arguments is None else entry.arguments
+def _written(arguments: Any) -> str:
+    """Arguments as a model wrote them: those that are no JSON, as of a call that was cut off, are kept as a text."""
+    return "{}" if arguments is None else text_of(arguments)
+
+
+def _given(arguments: Any) -> Any:
+    """Arguments as Anthropic's API takes them: as an object. Those of a call that was cut off are none."""
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _result(entry: Entry) -> str:
