@@ -16,6 +16,7 @@ from tests.support.waiting import until
 from tui_eval.agents import AgentError, Request, create
 from tui_eval.agents.base import Agent
 from tui_eval.agents.models import lite_llm
+from tui_eval.agents.models.tool_loop import UNANSWERED
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, Finished, Retrying, TextDelta, ToolCall, UsageReport
 from tui_eval.guard.trust import NeedsTrust
@@ -148,6 +149,19 @@ async def test_tool_calls_are_the_output(made) -> None:
     events, _ = await talk(made(library), "hi")
     assert [event.arguments for event in events if isinstance(event, ToolCall)] == [{"q": 1}]
     assert "look" in next(event.reply.text for event in events if isinstance(event, Finished))
+
+
+async def test_a_call_that_nobody_answers_has_a_result_in_the_next_turn(made) -> None:
+    """Each turn after it was refused: a call may not stand in a conversation without one."""
+    calls = [{"index": at, "id": f"c{at}", "function": {"name": "look", "arguments": "{}"}} for at in (0, 1)]
+    library = Library(
+        [Part(tool_calls=calls), Part(finish="tool_calls")], [Part(content="Hi", finish="stop")]
+    )
+    await talk(made(library), "hi", "more")
+    _, asked, *results, last = library.asked[1]["messages"]
+    assert [call["id"] for call in asked["tool_calls"]] == ["c0", "c1"]
+    assert results == [{"role": "tool", "tool_call_id": f"c{at}", "content": UNANSWERED} for at in (0, 1)]
+    assert last == {"role": "user", "content": "more"}
 
 
 async def test_an_answer_at_once(made) -> None:

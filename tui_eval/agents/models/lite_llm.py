@@ -21,6 +21,7 @@ from tui_eval.agents.http.http_connections import RETRIES, RETRY_STATUS
 from tui_eval.agents.loose_json import encode, one_line, text_of
 from tui_eval.agents.models import finish_reasons, prices
 from tui_eval.agents.models.model_call import made_tools
+from tui_eval.agents.models.tool_loop import UNANSWERED
 from tui_eval.agents.promptfoo import promptfoo_outputs
 from tui_eval.config.config_values import destination, host_of, texts_in
 from tui_eval.config.project import AgentSpec
@@ -299,6 +300,8 @@ class LiteLLMSession(Session):
         )
         message = completion.message()
         self.messages.append(message)
+        for call in completion.calls:  # nobody here answers them, and no provider takes one without a result
+            self.messages.append({"role": "tool", "tool_call_id": call.id, "content": UNANSWERED})
         if completion.calls:
             reply.output = message if completion.text else message["tool_calls"]
             reply.text = text_of(reply.output)
