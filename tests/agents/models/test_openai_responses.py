@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.agents.promptfoo.test_promptfoo_providers import AnyServer
 from tests.servers import Planned
 from tests.support.agents import agent, of, talk
+from tui_eval.agents import AgentError
 from tui_eval.events import ReasoningDelta, ToolCall, ToolResult
 
 
@@ -84,3 +86,57 @@ async def test_what_was_said_beside_a_refusal_is_judged_too(server: AnyServer, a
     _, (reply,) = await talk(it, "x")
     await it.close()
     assert reply.text == "the secret\nI cannot" and reply.guardrails == {"flagged": True}
+
+
+def _streamed(*events: dict[str, Any]) -> Planned:
+    first = {"type": "response.created", "response": {"status": "in_progress", "output": []}}
+    deltas = [{"type": "response.output_text.delta", "delta": piece} for piece in ("PR", "O")]
+    named = [(one["type"], json.dumps(one)) for one in (first, *deltas, *events)]
+    raw = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in named)
+    return Planned(raw=raw.encode(), headers={"Content-Type": "text/event-stream"})
+
+
+async def test_a_stream_that_was_asked_for_is_read_to_its_last_event(server: AnyServer) -> None:
+    """It was paid for, and said to be no JSON."""
+    usage = {"input_tokens": 3, "output_tokens": 2}
+    whole = {"status": "completed", "output": [THOUGHT, _said("PRO")], "usage": usage}
+    cut = {**whole, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    ends = [
+        {"type": "response.completed", "response": whole},
+        {"type": "response.incomplete", "response": cut},
+    ]
+    for end in ends:
+        server.plan.append(_streamed(end))
+        it = agent("openai-responses", base_url=server.url, model="m", parameters={"stream": True})
+        _, (reply,) = await talk(it, "x")
+        await it.close()
+        assert reply.text == "PRO" and reply.usage is not None and reply.usage.input_tokens == 3
+    assert server.requests[0].body["stream"] is True
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([], "ended before it was complete"),
+        ([{"type": "error", "code": "server_error", "message": "it broke"}], "reported an error: it broke"),
+        (
+            [
+                {
+                    "type": "response.failed",
+                    "response": {"error": {"message": "it broke"}, "output": [_said("PRO")]},
+                }
+            ],
+            "reported an error: it broke",
+        ),
+        ([{"type": "response.completed"}], "something that is no response"),
+    ],
+)
+async def test_a_stream_without_its_end_is_no_answer(
+    server: AnyServer, events: list[dict[str, Any]], said: str
+) -> None:
+    server.plan.append(_streamed(*events))
+    it = agent("openai-responses", base_url=server.url, model="m", parameters={"stream": True})
+    with pytest.raises(AgentError, match=said) as caught:
+        await talk(it, "x")
+    await it.close()
+    assert caught.value.answer == ("" if "no response" in said else "PRO")

@@ -114,13 +114,10 @@ def _shown(reason: str | None) -> str:
 # text alone says nothing of its end.
 
 
+ENDS_OF_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
 _ENDS = {
     "message_start": ("message_stop",),  # Anthropic
-    "response.created": (
-        "response.completed",
-        "response.incomplete",
-        "response.failed",
-    ),  # OpenAI's responses
+    "response.created": ENDS_OF_RESPONSES,  # OpenAI's
     "RUN_STARTED": ("RUN_FINISHED", "RUN_ERROR"),  # AG-UI
 }
 """The types of the events that end a stream, by that of its first."""

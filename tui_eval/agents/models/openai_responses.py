@@ -9,6 +9,7 @@ from typing import Any
 
 from tui_eval.agents.base import AgentError, Request, Session, SessionContext
 from tui_eval.agents.entry_options import below
+from tui_eval.agents.http.answer_body import END, all_data, begins_as_events
 from tui_eval.agents.http.error_answers import explain
 from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode, text_of
@@ -90,7 +91,7 @@ class ResponsesSession(Session):
         try:
             async for event in call.open():
                 yield event
-            answer = decode(await call.read())
+            answer = _whole(await call.read(), call.url)
         except ValueError:
             raise AgentError(
                 f"{agent.base_url}/responses did not answer with JSON",
@@ -209,6 +210,35 @@ class ResponsesSession(Session):
         agent, model = self.agent, str(answer.get("model") or self.model)
         costs, own = agent.services.prices, agent.own_price
         return prices.cost_of(model, self.model, usage, costs, own, priced=self.priced)
+
+
+def _whole(body: bytes, url: str) -> Any:
+    """The response; of a stream of its events, which `parameters` may ask for, and some gateways give anyway, that of
+    its last one.
+
+    Raises:
+        ValueError: it is no JSON.
+        AgentError: the stream ends before that one, with what was said so far.
+    """
+    if not begins_as_events(body.lstrip()[:10].decode("utf-8", "replace")):
+        return decode(body)
+    said = ""
+    for event in map(decode, filter(END.__ne__, all_data(body + b"\n\n"))):
+        kind = event.get("type") if isinstance(event, dict) else None
+        if kind in finish_reasons.ENDS_OF_RESPONSES:
+            return event.get("response")
+        if kind == "error" or (isinstance(event, dict) and event.get("error")):
+            return {"error": event.get("error") or event, "output": [_message(said)]}
+        if kind == "response.output_text.delta":
+            said += text_of(event.get("delta"))
+    why = "ended before it was complete"
+    raise AgentError(
+        f"the answer of {url} {why}", answer=said, code="broke-off", said=why, place=place_of(url)
+    )
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
 def _read(items: list[Any], answered: dict[int, str], spoken: bool = False) -> tuple[list[Event], str]:
