@@ -659,6 +659,9 @@ _BEGUN = "The refund takes five days"
         (["a", "a", "a", "a"], "aaaa", False),
         ([_BEGUN, _BEGUN], _BEGUN + _BEGUN, False),
         ([" ", "  ", "x"], "   x", False),
+        (["=" * 2, "=" * 30, "=" * 40, "=" * 50], "=" * 122, False),
+        (["ha", "haha", "hahaha", "hahahaha"], "ha" * 10, False),
+        (["no " * 4, "no " * 4, "no " * 8], "no " * 16, False),
     ],
 )
 async def test_what_events_of_a_stream_say_again_counts_once(

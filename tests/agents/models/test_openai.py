@@ -984,6 +984,16 @@ async def test_parts_of_a_streamed_content_are_put_together(
         assert json.loads(reply.text) == output if promptfoo else reply.text == "42, that"
 
 
+async def test_a_character_that_is_cut_between_two_parts_is_whole(server: OpenAIServer) -> None:
+    halves = ([{"type": "text", "text": half}] for half in ("\ud83d", "\ude00"))
+    server.plan.append(_streamed(*({"content": half} for half in halves)))
+    it = agent("openai", base_url=server.base, model="m", promptfoo=True)
+    _, (reply,) = await talk(it, "x", test={"vars": {}})
+    await it.close()
+    assert reply.output == [{"type": "text", "text": "\U0001f600"}]
+    assert reply.text == '[{"type":"text","text":"\U0001f600"}]'
+
+
 async def test_parts_however_deep_and_many_are_put_together(server: OpenAIServer) -> None:
     deep: Any = "x"
     for _ in range(400):

@@ -122,6 +122,9 @@ def _artifact_in(event: Any) -> tuple[str, bool]:
 
 _LONG = 20
 _STEPS = 3
+_VARIED = 5
+"""Characters that a text has at least, each counted once: pieces of a line of dashes, or of a laugh, are the beginnings
+of each other."""
 
 
 def _is_message_so_far(event: Any) -> bool:
@@ -134,7 +137,8 @@ def _is_so_far(texts: Sequence[str], named: bool) -> bool:
     """Whether each of these is the one before and more of it: of some length, growing several times, or where that is
     what these events are (`named`). Pieces are no beginnings of each other."""
     grown = [len(before) for before, text in pairwise(texts) if before != text]
-    certain = named or len(grown) >= _STEPS or (bool(grown) and grown[-1] >= _LONG)
+    varied = bool(texts) and len(set(texts[-1])) >= _VARIED
+    certain = named or (varied and (len(grown) >= _STEPS or (bool(grown) and grown[-1] >= _LONG)))
     return certain and all(text.startswith(before) for before, text in pairwise(texts))
 
 
@@ -146,8 +150,10 @@ def _said_again(events: Sequence[Any], found: Sequence[Any], places: Sequence[in
     size, all_partial = 0, True
     for place in places:
         text, partial = found[place], at_path(events[place], "partial") is True
-        alike = (bool(pieces) and all_partial and not partial) or (len(pieces) > 1 and size >= _LONG)
-        if alike and len(text) == size and text == "".join(found[one] for one in pieces):
+        by_name = bool(pieces) and all_partial and not partial
+        alike = by_name or (len(pieces) > 1 and size >= _LONG)
+        same = alike and len(text) == size and text == "".join(found[one] for one in pieces)
+        if same and (by_name or len(set(text)) >= _VARIED):
             again += pieces
             pieces, size, all_partial = [], 0, True
         else:

@@ -530,7 +530,7 @@ def _put_together(pieces: list[Any], *, within: bool = True) -> list[Any]:
         run = list(group)
         said = [part[kind] for part in run] if kind else []
         if said and all(isinstance(one, str) for one in said):
-            whole.append({**run[0], kind: "".join(said)})
+            whole.append({**run[0], kind: whole_characters("".join(said))})
         elif within and said and all(isinstance(one, list) for one in said):
             whole.append({**run[0], kind: _put_together([*chain.from_iterable(said)], within=False)})
         else:
