@@ -647,8 +647,8 @@ _BEGUN = "The refund takes five days"
     ("texts", "said", "again"),
     [
         (
-            ["", "H", "He", "Hel", "Hell", "Hell"],
-            "Hell",
+            ["", "H", "He", "Hell", "Hello!", "Hello!"],
+            "Hello!",
             True,
         ),  # LangGraph: the message so far, then complete
         ([_BEGUN, f"{_BEGUN}."], f"{_BEGUN}.", True),
