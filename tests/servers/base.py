@@ -186,7 +186,7 @@ class Server:
         ready()
         await self._stop.wait()
         await runner.cleanup()
-        with suppress(
-            TimeoutError
-        ):  # from Python 3.12 on it waits for what it closed: unclosed sockets are told of
+        if abort := getattr(listening, "abort_clients", None):
+            abort()  # Python 3.13 tells of sockets that are left, and fails at it
+        with suppress(TimeoutError):  # from 3.12 on it waits for what it closed
             await asyncio.wait_for(listening.wait_closed(), 5)
