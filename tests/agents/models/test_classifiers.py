@@ -87,6 +87,10 @@ async def test_moderation(server: AnyServer, name: str, asked: dict[str, Any]) -
     for said in ("did not answer with JSON", "did not answer with scores"):
         with pytest.raises(AgentError, match=said):
             await agent.scores("x")
+    for odd in ({}, "flagged", {"categories": {"hate": True}}):
+        server.plan.append(Planned(body={"results": [odd]}))
+        with pytest.raises(AgentError, match="did not answer with scores"):
+            await agent.scores("x")
     with pytest.raises(AgentError, match="gives scores, not answers"):
         await talk(agent, "hi")
     await agent.close()

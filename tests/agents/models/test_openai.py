@@ -120,6 +120,20 @@ async def test_a_server_without_schemas_is_asked_without(server: OpenAIServer, m
     await it.close()
 
 
+async def test_what_a_server_refuses_with_and_without_a_schema_is_not_the_schema(
+    server: OpenAIServer,
+) -> None:
+    """One conversation that was too long took the schema from all that came after it."""
+    it = agent("openai", base_url=server.base, model="m")
+    too_long = Planned(status=400, body={"error": {"message": "context_length_exceeded"}})
+    server.plan.extend([too_long, too_long])
+    with pytest.raises(AgentError, match="context_length_exceeded"):
+        await talk(it, Request(1, "long", schema={"type": "object"}))
+    await talk(it, Request(1, "short", schema={"type": "object"}))
+    assert ["response_format" in one.body for one in server.requests] == [True, False, True]
+    await it.close()
+
+
 @pytest.mark.parametrize("schema", [None, {"type": "object"}])
 async def test_tool_loop_has_an_end(server: OpenAIServer, schema: dict[str, Any] | None) -> None:
     server.plan.extend([Planned(text=f"t{i}", tool_calls=[("x", {})]) for i in range(3)])

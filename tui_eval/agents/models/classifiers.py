@@ -104,7 +104,9 @@ class OpenAIModeration(ScoringAgent):
             return _no(self.url, answer)
         found: dict[str, float] = {}
         for result in results:
-            if not isinstance(result, dict) or not result.get("flagged"):
+            if not isinstance(result, dict) or "flagged" not in result:
+                return _no(self.url, answer)  # that it is not flagged, nobody has said
+            if not result["flagged"]:
                 continue
             scores, categories = result.get("category_scores"), result.get("categories")
             if not isinstance(categories, dict):

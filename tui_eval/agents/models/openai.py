@@ -238,16 +238,16 @@ class OpenAISession(Session):
         completion = self._completion(request)
         called = noted = False
         bound = only_calls(agent.parameters.get("tool_choice"))
-        steps, again = 0, False
+        steps, again, without_schema = 0, False, False
         while steps < agent.max_steps or again:
             # Asked again without a schema that the server does not know, it is the same step.
             steps, again = steps + (not again), False
             if steps > 1:
                 completion = self._completion(request)
             # Another attempt may learn meanwhile that the server knows no schemas.
-            with_schema = request.schema is not None and agent.knows_schemas
+            with_schema = request.schema is not None and agent.knows_schemas and not without_schema
             heard: UsageReport | None = None
-            body = encode(self._body(request))
+            body = encode(self._body(request, with_schema))
             call = agent.client.call("POST", agent.url, body=body, headers=self.headers, turn=request.turn)
             try:
                 async for event in asked(call, completion):
@@ -256,13 +256,14 @@ class OpenAISession(Session):
                     yield event
             except AgentError as error:
                 if with_schema and error.status in (400, 422):
-                    agent.knows_schemas = False
                     yield Note("asked again without a JSON schema, which this server may not know")
-                    completion, again = self._completion(request), True
+                    completion, again, without_schema = self._completion(request), True, True
                     continue
                 if completion.usage is not None and (told := self._spent(total, completion)) != heard:
                     yield told  # it was paid for
                 raise
+            if without_schema:
+                agent.knows_schemas = False  # it was the schema, not what else the request holds
             told = self._spent(total, completion)
             total = told
             counted.append(completion.usage is not None)
@@ -385,7 +386,7 @@ class OpenAISession(Session):
             self.messages = []
         self.messages.extend(chat)
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: Request, with_schema: bool) -> dict[str, Any]:
         agent = self.agent
         body: dict[str, Any] = {"model": self.model, "messages": self.messages}
         if agent.stream:
@@ -407,7 +408,7 @@ class OpenAISession(Session):
             given = body.get("tools")
             others = [tool for tool in given if _name_of(tool) not in agent.toolbox.tools] if given else []
             body["tools"] = [*others, *ours]
-        if request.schema is not None and agent.knows_schemas:
+        if with_schema:
             body["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "schema": request.schema},
