@@ -6,10 +6,11 @@ Pure: the caller runs the queries (`frames.sql.execute`: read-only, limited).
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.query_words import changes_each_time, limits_rows
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from tui_eval.frames.tied_rows import CutTies
     from tui_eval.model import DataDetails
 
+T = TypeVar("T")
+Asking = Generator[str, "SqlResult | None", T]
+"""Queries that the caller runs one after the other, each sent its rows (None: it gives nothing here), and what comes of
+all of them."""
 Blame = Literal["query", "retold", "both", "lucky", "neither", "ties", "unknown"]
 _LONGEST = 20_000
 """Characters of a query that is formatted; a longer one stays as it is."""
@@ -297,16 +302,68 @@ def conclude_over_ties(
     return conclude(own, own, answer, settings, columns, reference=reference)
 
 
+def over_ties(
+    sql: str | None,
+    expected: SqlResult,
+    own: SqlResult | SqlFault | None,
+    answer: Any,
+    settings: ComparisonSettings | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    reference: bool = False,
+) -> Asking[Conclusion | None]:
+    """What is concluded where the LIMIT of the expected query `sql` cuts through rows that tie; None: it does not, or
+    that says nothing of this answer."""
+    from tui_eval.frames.tied_rows import cut_ties, query_of_ties
+
+    asked = query_of_ties(sql, expected, expected.dialect) if sql else None
+    every = (yield asked.sql) if asked is not None else None
+    ties = cut_ties(asked, every) if asked is not None and every is not None else None
+    if ties is None or not ties.allow(expected, settings, columns):
+        return None
+    return conclude_over_ties(ties, own, answer, settings, columns, reference=reference)
+
+
+def with_cause(
+    found: Conclusion,
+    sql: str | None,
+    own: str | None,
+    expected: SqlResult,
+    dialect: str,
+    settings: ComparisonSettings | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    reference: bool = False,
+) -> Asking[Conclusion]:
+    """The same with its cause: a usual mistake of the agent's query `own`, else what in the expected one, `sql`, takes
+    any of several rows, else a clause that is not the expected query's. Without `own`, whose rows nobody has, the
+    second alone."""
+    from tui_eval.frames.tied_rows import chance_in
+
+    def mended(clauses: bool) -> Asking[Conclusion]:
+        from tui_eval.frames.mended_queries import MENDING_SECONDS
+
+        began = time.monotonic()
+        for query in to_mend(found, sql, own, dialect, clauses=clauses) if own is not None else ():
+            if time.monotonic() - began > MENDING_SECONDS:
+                break
+            given = yield query.sql
+            if given is not None and gives_expected(given, expected, settings, columns, reference=reference):
+                return found.caused_by(query)
+        return found
+
+    found = yield from mended(False)
+    if found.by_rows_alone and sql and (words := (yield from chance_in(sql, expected, expected.dialect))):
+        return found.over_chance(words)
+    # After it: a clause may be what takes any of several rows.
+    return (yield from mended(True))
+
+
 def to_mend(
     found: Conclusion, expected: str | None, own: str, dialect: str = "duckdb", *, clauses: bool = False
 ) -> list[MendedQuery]:
-    """The agent's query without its usual mistakes, where it is wrong: the caller runs them, and the first one that
-    `gives_expected` was the cause (`Conclusion.caused_by`).
-
-    Args:
-        clauses: with clauses of the expected query in place of its own. The caller has asked `chance_in` before: a
-            clause may be what takes any of several rows.
-    """
+    """The agent's query without its usual mistakes, or with clauses of the expected one, where it is wrong: the first
+    that `gives_expected` was the cause."""
     if found.cause or not found.line.startswith((_WRONG, _UNSAID)) or not expected:
         return []
     from tui_eval.frames.compare import OUT_OF_ORDER

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_eval.assertions.judge_input import JudgeInput, RowsAnswer
 from tui_eval.frames.query_words import known_of
@@ -15,8 +15,10 @@ from tui_eval.model import DataDetails
 
 if TYPE_CHECKING:
     from tui_eval.agent_query import AgentQuery
-    from tui_eval.frames.queries import Conclusion
+    from tui_eval.frames.queries import Asking, Conclusion
     from tui_eval.frames.sql import SqlResult
+
+T = TypeVar("T")
 
 
 async def conclude_from(
@@ -24,12 +26,28 @@ async def conclude_from(
 ) -> None:
     """Run the agent's own query and keep which step went wrong; nothing where the record has no query of it."""
     from tui_eval.agent_query import query_behind, rows_recorded, verifies_others
-    from tui_eval.frames.queries import as_it_was_given, changing_conclusion, conclude, recorded_conclusion
+    from tui_eval.frames.queries import (
+        as_it_was_given,
+        changing_conclusion,
+        conclude,
+        over_ties,
+        recorded_conclusion,
+        with_cause,
+    )
     from tui_eval.frames.sql_faults import SqlFault, fault_of
+
+    async def tied_with(own: SqlResult | SqlFault | Any) -> Conclusion | None:
+        if result is None:
+            return None
+        asking = over_ties(
+            data.reference_sql, result, own, answer.rows, settings, data.columns or None,
+            reference=evidence.reference,
+        )  # fmt: skip
+        return await _told(asking, evidence)
 
     own = query_behind(evidence.transcript, evidence.replies, answer.sql)
     if own is None:
-        found = await _over_ties(data, answer, result, None, settings, evidence)
+        found = await tied_with(None)
         if found is not None:
             data.settings["conclusion"] = {"blame": found.blame, "line": found.line}
         return
@@ -52,7 +70,7 @@ async def conclude_from(
             given = await evidence.services.agent_sql(evidence.case.database, own.sql)
         except Exception as problem:
             given = fault_of(own.sql, str(problem), str(getattr(problem, "detail", "")))
-    tied = await _over_ties(data, answer, result, given, settings, evidence)
+    tied = await tied_with(given)
     rows = rows_recorded(evidence.transcript, data, own)
 
     def concluded() -> Conclusion:
@@ -64,16 +82,13 @@ async def conclude_from(
         )
 
     found = tied or await in_thread(concluded)
-    if tied is None and result is not None and not isinstance(given, SqlFault):
-        found = await _caused(found, data, own.sql, result, settings, evidence)
-    if (
-        found.by_rows_alone
-        and result is not None
-        and (words := await _by_chance(data.reference_sql, result, evidence))
-    ):
-        found = found.over_chance(words)
-    elif tied is None and result is not None and not isinstance(given, SqlFault):
-        found = await _caused(found, data, own.sql, result, settings, evidence, clauses=True)
+    if result is not None:
+        mendable = own.sql if tied is None and not isinstance(given, SqlFault) else None
+        asking = with_cause(
+            found, data.reference_sql, mendable, result, result.dialect, settings, columns,
+            reference=evidence.reference,
+        )  # fmt: skip
+        found = await _told(asking, evidence) or found
     if tied is None and found.accuses and verifies_others(own, evidence.transcript):
         right = result is not None and await _one_right(result, columns, settings, evidence)
         found = found.of_verification(right=right)
@@ -89,62 +104,26 @@ async def conclude_from(
     data.settings["conclusion"] = kept | known_of(own.sql)
 
 
-async def _over_ties(
-    data: DataDetails,
-    answer: RowsAnswer,
-    expected: SqlResult | None,
-    own: Any,
-    settings: Any,
-    evidence: JudgeInput,
-) -> Conclusion | None:
-    """What is concluded where the LIMIT of the expected query cuts through rows that tie; None: it does not, or that
-    says nothing of this answer."""
-    from tui_eval.frames.queries import conclude_over_ties
-    from tui_eval.frames.tied_rows import cut_ties, query_of_ties
-
-    run, sql = evidence.services.agent_sql, data.reference_sql or ""
-    if run is None or expected is None:
+async def _told(asking: Asking[T], evidence: JudgeInput) -> T | None:
+    """What comes of queries, each of which is run; None where there is nothing to run them."""
+    run, rows = evidence.services.agent_sql, None
+    if run is None:
         return None
-    asked = await in_thread(lambda: query_of_ties(sql, expected, expected.dialect))
-    if asked is None:
-        return None
-    try:
-        ties = cut_ties(asked, await run(evidence.case.database, asked.sql))
-    except Exception:
-        return None  # what was made of it cannot be run: that says nothing
-    columns = data.columns or None
-    if ties is None or not await in_thread(lambda: ties.allow(expected, settings, columns)):
-        return None
-    return await in_thread(
-        lambda: conclude_over_ties(ties, own, answer.rows, settings, columns, reference=evidence.reference)
-    )
 
-
-async def _by_chance(sql: str | None, expected: SqlResult, evidence: JudgeInput) -> str:
-    """What of the expected query takes any of several rows; "": nothing that is found."""
-    from tui_eval.frames.tied_rows import chance_in
-
-    run = evidence.services.agent_sql
-    if run is None or not sql:
-        return ""
-    asked = chance_in(sql, expected, expected.dialect)
-    given: SqlResult | None = None
-    query: str | None = None
-
-    def following() -> tuple[str | None, str]:
+    def following() -> tuple[str | None, T | None]:
         try:
-            return asked.send(given), ""
+            return asking.send(rows), None
         except StopIteration as end:
             return None, end.value
 
     while True:
-        query, words = await in_thread(following)
+        query, told = await in_thread(following)
         if query is None:
-            return words
+            return told
         try:
-            given = await run(evidence.case.database, query)
+            rows = await run(evidence.case.database, query)
         except Exception:
-            given = None  # it hangs on the query around it, or what was made of it cannot be run
+            rows = None  # it hangs on the query around it, or what was made of it cannot be run
 
 
 async def _gives(
@@ -224,35 +203,3 @@ async def _one_right(
         if await _gives(given, expected, columns, settings, evidence):
             return True
     return False
-
-
-async def _caused(
-    found: Conclusion,
-    data: DataDetails,
-    own: str,
-    expected: SqlResult,
-    settings: Any,
-    evidence: JudgeInput,
-    *,
-    clauses: bool = False,
-) -> Conclusion:
-    """With the mistake of the agent's query, where it gives the expected rows without it (`to_mend`)."""
-    from tui_eval.frames.mended_queries import MENDING_SECONDS
-    from tui_eval.frames.queries import to_mend
-
-    began = time.monotonic()
-    run, columns = evidence.services.agent_sql, data.columns or None
-    if run is None:
-        return found
-    for query in await in_thread(
-        lambda: to_mend(found, data.reference_sql, own, expected.dialect, clauses=clauses)
-    ):
-        if time.monotonic() - began > MENDING_SECONDS:
-            break
-        try:
-            given = await run(evidence.case.database, query.sql)
-        except Exception:
-            continue  # what was made of it cannot be run: that says nothing
-        if await _gives(given, expected, columns, settings, evidence):
-            return found.caused_by(query)
-    return found

@@ -10,7 +10,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_eval.agent_query import agent_query, queries_run, rows_given, verifies_others
 from tui_eval.config.project import Config, ConfigError, DatabaseSpec, case_database
@@ -25,8 +25,9 @@ from tui_eval.tui.state.text.lines import Line
 if TYPE_CHECKING:
     from tui_eval.config.project import DatabaseSpec
     from tui_eval.frames.databases import SqlResult
-    from tui_eval.frames.queries import Conclusion
-    from tui_eval.frames.tied_rows import CutTies
+    from tui_eval.frames.queries import Asking, Conclusion
+
+T = TypeVar("T")
 
 SECONDS = 30.0
 """As long as expected SQL may take in a run."""
@@ -150,18 +151,16 @@ def concluded_from(
     The expected query is run beside it: where it gives other rows than in the run, the database is another by now, and
     nothing can be said of the agent's.
     """
-    from tui_eval.frames.mended_queries import MENDING_SECONDS
     from tui_eval.frames.queries import (
         NOT_RUN,
         Conclusion,
         as_it_was_given,
         changing_conclusion,
         conclude,
-        conclude_over_ties,
-        gives_expected,
         kept_conclusion,
         made_of,
-        to_mend,
+        over_ties,
+        with_cause,
     )
 
     details = asked.attempt.data
@@ -197,9 +196,9 @@ def concluded_from(
     if isinstance(own, SqlFault) and (told := _recorded(asked.attempt, queries)) is not None:
         return told  # as every report says it
     reference = details.settings.get("compat") == "reference"
-    if (ties := _ties(spec, queries.expected, expected, cancel)) is not None:
-        tied = conclude_over_ties(ties, own, given, settings, columns, reference=reference)
-        if tied is not None:
+    if queries.expected:
+        asking = over_ties(queries.expected, expected, own, given, settings, columns, reference=reference)
+        if (tied := _told(asking, spec, cancel)) is not None:
             return tied
     found = conclude(expected, own, given, settings, columns, reference=reference)
     if not isinstance(own, SqlFault):
@@ -209,25 +208,19 @@ def concluded_from(
         several = queries_run(asked.attempt) > 1
         if several or made_of(own, expected, found.renamed, settings, columns):
             return Conclusion("unknown", "")  # the answer may have been worked out from what was asked for
-    dialect = _dialect(asked) if isinstance(own, SqlFault) else own.dialect
-
-    def caused(found: Conclusion, *, clauses: bool = False) -> Conclusion:
-        began = time.monotonic()
-        for query in to_mend(found, queries.expected, queries.own.sql, dialect, clauses=clauses):
-            if cancel.is_set() or time.monotonic() - began > MENDING_SECONDS:
-                break
-            made = _rows(spec, query.sql, cancel)
-            if not isinstance(made, SqlFault) and gives_expected(
-                made, expected, settings, columns, reference=reference
-            ):
-                return found.caused_by(query)
-        return found
-
-    found = caused(found)
-    words = _by_chance(spec, queries.expected, expected, cancel) if found.by_rows_alone else ""
-    if words:
-        return found.over_chance(words)
-    found = caused(found, clauses=True)
+    if queries.expected:
+        dialect = _dialect(asked) if isinstance(own, SqlFault) else own.dialect
+        asking = with_cause(
+            found,
+            queries.expected,
+            queries.own.sql,
+            expected,
+            dialect,
+            settings,
+            columns,
+            reference=reference,
+        )
+        found = _told(asking, spec, cancel)
     if found.accuses and verifies_others(queries.own, asked.attempt.transcript):
         return found.of_verification(right=False)
     return found
@@ -242,30 +235,13 @@ def _placed(spec: DatabaseSpec, sql: str, expected: SqlResult, cancel: threading
     return expected if given is None or isinstance(given, SqlFault) else with_places(expected, given)
 
 
-def _ties(spec: DatabaseSpec, sql: str, expected: Any, cancel: threading.Event) -> CutTies | None:
-    """All rows that the expected query may give, where its LIMIT cuts through ties."""
-    from tui_eval.frames.tied_rows import cut_ties, query_of_ties
-
-    asked = query_of_ties(sql, expected, expected.dialect) if sql else None
-    if asked is None:
-        return None
-    given = _rows(spec, asked.sql, cancel)
-    ties = cut_ties(asked, given) if not isinstance(given, SqlFault) else None
-    return ties if ties is not None and ties.allow(expected) else None
-
-
-def _by_chance(spec: DatabaseSpec, sql: str, expected: SqlResult, cancel: threading.Event) -> str:
-    """What of the expected query takes any of several rows; "": nothing that is found."""
-    from tui_eval.frames.tied_rows import chance_in
-
-    if not sql:
-        return ""
-    asked = chance_in(sql, expected, expected.dialect)
+def _told(asking: Asking[T], spec: DatabaseSpec, cancel: threading.Event) -> T:
+    """What comes of queries, each of which is run."""
+    given: SqlResult | None = None
     try:
-        query = next(asked)
         while True:
-            given = _rows(spec, query, cancel)
-            query = asked.send(None if isinstance(given, SqlFault) else given)
+            rows = _rows(spec, asking.send(given), cancel)
+            given = None if isinstance(rows, SqlFault) else rows
     except StopIteration as end:
         return end.value
 
