@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -123,3 +124,24 @@ def test_the_persons_environment_can_be_hidden_from_templates(
     )
     rendered = resolve_case(suite.cases[0], tmp_path, tmp_path, Trust(True))
     assert rendered.prompt == "[]"
+
+
+@pytest.mark.parametrize(("compat", "asked"), [("documented", "file://a.py"), ("reference", "echo")])
+def test_a_provider_of_a_scenarios_config_is_said_to_be_unasked_by_promptfoo(
+    make: Make, compat: Literal["documented", "reference"], asked: str
+) -> None:
+    text = """
+        providers: [echo]
+        prompts: ['{{q}}']
+        scenarios:
+        - config: [{vars: {q: a}, provider: 'file://a.py'}]
+          tests: [{vars: {k: 1}}, {vars: {k: 2}, provider: 'file://b.py'}]
+        - config: [{vars: {q: a}, provider: 'file://a.py'}]
+          tests: [{vars: {k: 2}, provider: 'file://b.py'}]
+        """
+    suite = make(text, compat=compat)
+    assert [(case.provider or {})["id"] for case in suite.cases] == [asked, "file://b.py", "file://b.py"]
+    said = [str(p) for p in suite.problems if "column's provider" in p.message]
+    assert len(said) == 1
+    assert said[0].startswith("promptfooconfig.yaml:5: scenarios[0].config[0].provider: promptfoo asks")
+    assert ("here it is asked" in said[0]) is (asked != "echo")

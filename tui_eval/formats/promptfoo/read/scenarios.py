@@ -59,9 +59,24 @@ def read(
                 config = reader.test(entry, (*at, "config", place), needs_some=False)
                 if config is None:
                     continue
+                if config.provider is not None and any(test.provider is None for test in tests):
+                    config = _own_provider(reading, config, line_of, (*at, "config", place, "provider"))
                 result.extend(_in_scenario(config, test, number, default) for test in tests)
                 number += 1
     return result
+
+
+def _own_provider(
+    reading: SuiteReading, config: PromptfooTest, line_of: LineOf, at: tuple[Any, ...]
+) -> PromptfooTest:
+    """An entry of a `config` that names a provider, which promptfoo reads and then never asks: it loads those of
+    tests alone, and the rows go to the column's."""
+    said = "promptfoo asks the column's provider instead of this"
+    cure = "name it at the scenario's tests, or under providers"
+    if not reading.reference:
+        said = f"{said}; here it is asked"
+    reading.problem(reading.name, line_of(*at), dotted_key(at), said, cure, level="note")
+    return msgspec.structs.replace(config, provider=None) if reading.reference else config
 
 
 def _mappings(
