@@ -372,7 +372,7 @@ def test_what_is_known_of_the_query_is_known_to_every_finding() -> None:
 
 
 OWN_TESTS = {"averages", "opposite", "shares", "of_group", "group_shares", "ranked", "totals", "pivoted",
-    "zone_named", "time_text", "lost_digits", "significant", "order", "kind", "unit", "elements", "date_format", "day_border", "zero_as_one", "outermost_day",
+    "zone_named", "time_text", "lost_digits", "significant", "order", "kind", "unit", "elements", "date_format", "day_border", "weekday", "zero_as_one", "outermost_day",
     "rounded_down", "not_rounded", "not_cut",
 }  # fmt: skip
 
@@ -384,6 +384,7 @@ def test_every_kind_of_finding_is_tried() -> None:
 
 
 PHRASES = {
+    "weekday": "on Sundays where Mondays are expected …: weeks that begin on another day?",
     "day_border": "partly on the next day …: days of another time zone?",
     "unit": "with %, a text instead of a number",
     "elements": "with the same elements in another order",
@@ -486,6 +487,7 @@ ODD: dict[str, dict[str, Any]] = {
     "totals": {"extra": True},
     "pivoted": {"name": "region", "wide": True},
     "granularity": {"unit": "month"},
+    "weekday": {"given": 6, "wanted": 0},
     "no_limit": {"rows": 5},
     "one_value": {"value": "60.55", "sum": True},
     "running": {"added": True, "by": ""},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from itertools import accumulate, product
 from typing import Any
@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.diagnosis import diagnose
+from tui_eval.frames.diagnosis import diagnose, diagnosis_of
+from tui_eval.frames.difference import align
 
 Rows = list[dict[str, Any]]
 
@@ -428,3 +429,66 @@ def test_a_filter_of_a_figure_is_told_where_all_columns_are_numbers() -> None:
     within = [row for row in rows if row["amount"] > 30]
     assert "missing rows are where amount <= " in diagnose(rows, within).lines[0]
     assert "extra rows are where amount <= " in diagnose(within, rows).lines[0]
+
+
+def by_week(first: date, amounts: list[int], every: int = 7) -> Rows:
+    return [{"w": (first + timedelta(every * at)).isoformat(), "n": n} for at, n in enumerate(amounts)]
+
+
+ON_SUNDAYS = "w on Sundays where Mondays are expected"
+
+
+def test_weeks_that_begin_on_another_day_are_no_last_days_of_weeks() -> None:
+    """Each week's sums are others; some weeks with the same number seemed to be called by their last day."""
+    wanted = by_week(date(2024, 1, 1), [9, 7, 8, 9, 6, 7, 9, 8])
+    given = by_week(date(2023, 12, 31), [8, 8, 7, 9, 7, 6, 9, 9, 1])
+    lines = diagnose(wanted, given).lines
+    assert lines == [f"{ON_SUNDAYS} in {lines[0].split(' in ')[1]}"] and lines[0].endswith(
+        "rows that differ: weeks that begin on another day?"
+    )
+    orders = [{"id": at, "w": (date(2024, 1, 1) + timedelta(at // 7 * 7)).isoformat()} for at in range(60)]
+    sundays = [
+        {"id": at, "w": (date(2023, 12, 31) + timedelta((at + 1) // 7 * 7)).isoformat()} for at in range(60)
+    ]
+    assert diagnose(orders, sundays).lines == [
+        f"{ON_SUNDAYS} in 60 of 60 rows that differ: weeks that begin on another day?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "told"), [(date(2024, 1, 7), "6 days later"), (date(2023, 12, 31), "1 day earlier")]
+)
+def test_weeks_that_are_called_by_another_day_only_are_the_same_weeks(first: date, told: str) -> None:
+    amounts = [91, 72, 83, 94, 65, 76, 97, 88]
+    lines = diagnose(by_week(date(2024, 1, 1), amounts), by_week(first, amounts)).lines
+    assert told in lines[0] and not any(ON_SUNDAYS in line for line in lines)
+
+
+def test_days_of_all_weekdays_are_no_weeks() -> None:
+    wanted = by_week(date(2024, 1, 1), [5, 7, 2, 9, 4, 8], every=1)
+    given = by_week(date(2024, 3, 1), [3, 1, 6, 8, 2, 7], every=1)
+    assert not any("expected in" in line and "days where" in line for line in diagnose(wanted, given).lines)
+
+
+def test_rows_without_a_partner_are_not_said_to_be_filtered_away() -> None:
+    """An inner join leaves out what has none, an outer one adds it: no filter did."""
+    every = [{"id": at, "boss": None if at % 3 == 0 else f"b{at % 7}"} for at in range(60)]
+    matched = [row for row in every if row["boss"] is not None]
+    difference = align(every, matched)
+    narrow = "all 20 missing rows are where boss is null: the filter is too narrow"
+    assert diagnosis_of(difference).lines == [f"{narrow}, or an inner join leaves them out"]
+    difference.own_query = "joinless"
+    assert diagnosis_of(difference).lines == [narrow]
+    wide = "all 20 extra rows are where boss is null: the filter is too wide, or an outer join adds them"
+    assert diagnose(matched, every).lines == [wide]
+    named = [{**row, "boss": row["boss"] or "nobody"} for row in every]
+    [line] = diagnose(named, [row for row in named if row["boss"] != "nobody"]).lines
+    assert line.endswith("where boss = 'nobody': the filter is too narrow")
+
+
+@pytest.mark.parametrize("city", ["berlin ", " berlin", "new  york"])
+def test_a_condition_has_the_blanks_of_its_value(city: str) -> None:
+    """Without them it would be true of no row."""
+    every = [{"id": at, "city": city if at % 3 == 0 else f"c{at % 7}"} for at in range(60)]
+    [line] = diagnose(every, [row for row in every if row["city"] != city]).lines
+    assert f"where city = '{city}':" in line

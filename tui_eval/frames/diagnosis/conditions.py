@@ -6,6 +6,7 @@ Only said where it separates them exactly or nearly, and where chance would hard
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ _MOST_COLUMNS = 40
 _MANY = 20_000
 _MOST_VALUES = 3
 _TEXT = 40
+_BLANK = re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +346,7 @@ def _shown(value: object, scale: int = 0) -> str:
     text = str(value)
     if len(text) >= 11 and text[10] == "T" and text[:4].isdigit():
         text = text.removesuffix("T00:00:00").replace("T", " ")
-    text = " ".join(text.split()) if text.strip() else text
+    text = _BLANK.sub(" ", text)  # as many as there are: without those at its end it would be another text
     text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
     return "'" + text.replace("'", "''") + "'"
 

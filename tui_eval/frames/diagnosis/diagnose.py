@@ -36,7 +36,7 @@ from tui_eval.frames.diagnosis.number_changes import (
     whole_cells,
 )
 from tui_eval.frames.diagnosis.other_columns import OtherColumns, displaced, pivoted, renamed
-from tui_eval.frames.diagnosis.row_sets import may_be_others, moved_key, row_findings
+from tui_eval.frames.diagnosis.row_sets import may_be_others, moved_key, other_weeks, row_findings
 from tui_eval.frames.diagnosis.text_changes import (
     boolean_changes,
     elements,
@@ -237,6 +237,9 @@ def _candidates(facts: _Facts) -> Iterator[_Candidate]:
         return
     if (moved := moved_key(difference)) is not None:
         yield _Candidate(moved, facts.total, 1.2)
+        return
+    if (weeks := other_weeks(difference)) is not None:
+        yield _Candidate(weeks, facts.total, 1.2)
         return
     if (border := _day_border(facts)) is not None:
         yield border

@@ -211,7 +211,12 @@ def _condition(finding: Finding) -> str:
     )
 
 
-def _filter(word: str, guess: str) -> Callable[[Finding], str]:
+_OF_NULLS = re.compile(r" is null(?:\)|$| and )")
+
+
+def _filter(word: str, guess: str, join: str) -> Callable[[Finding], str]:
+    """`join` is what may be the cause as well where the rows have nothing in a column."""
+
     def words(finding: Finding) -> str:
         wrong = finding.parameters.get("wrong", 0)
         of = f"{finding.explained:,} of {finding.total:,}"
@@ -221,7 +226,9 @@ def _filter(word: str, guess: str) -> Callable[[Finding], str]:
             if wrong
             else ""
         )
-        return f"{rows} {word} rows are where {finding.parameters['where']}{tail}{_guess(finding, guess)}"
+        where = finding.parameters["where"]
+        told = _guess(finding, guess, join if _OF_NULLS.search(where) else "")
+        return f"{rows} {word} rows are where {where}{tail}{told}"
 
     return words
 
@@ -383,6 +390,9 @@ def _ranked(finding: Finding) -> str:
     return f"ranked by {by}, not over all rows" if how == "by part" else _RANKS[how]
 
 
+_DAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays", "Sundays")
+
+
 def _unit(finding: Finding) -> str:
     return f"{times(finding.parameters['factor'])} {rows_of(finding)}: {finding.parameters['unit']}"
 
@@ -480,6 +490,10 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
         f"{names_of(f.columns)} partly on the {'next day' if f.parameters['later'] else 'day before'} {rows_of(f)}: "
         "days of another time zone?"
     ),
+    "weekday": lambda f: (
+        f"{names_of(f.columns)} on {_DAYS[f.parameters['given']]} where {_DAYS[f.parameters['wanted']]} are expected "
+        f"{rows_of(f)}{_guess(f, 'weeks that begin on another day?')}"
+    ),
     "time_shift": _about(lambda f: _duration(f.parameters["seconds"])),
     "time_cut": _about(lambda f: f"cut to the {f.parameters['unit']}"),
     "not_cut": _about(
@@ -534,8 +548,8 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "distinct": lambda f: (
         f"{f.explained:,} of {f.total:,} missing rows repeat others{_guess(f, 'DISTINCT or UNION took them away')}"
     ),
-    "too_narrow": _filter("missing", "the filter is too narrow"),
-    "too_wide": _filter("extra", "the filter is too wide"),
+    "too_narrow": _filter("missing", "the filter is too narrow", ", or an inner join leaves them out"),
+    "too_wide": _filter("extra", "the filter is too wide", ", or an outer join adds them"),
     "missing_groups": lambda f: (
         f"all {f.total:,} missing rows have {f.parameters['where']}"
         f"{_guess(f, 'groups without rows are left out', ' (an inner join?)')}"

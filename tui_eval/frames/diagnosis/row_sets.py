@@ -13,7 +13,7 @@ from tui_eval.frames.diagnosis.conditions import Condition, separate
 from tui_eval.frames.diagnosis.finding import Finding
 from tui_eval.frames.diagnosis.granularity import are_a_level, floats, totals
 from tui_eval.frames.diagnosis.text_changes import text_changes
-from tui_eval.frames.diagnosis.time_changes import moments, time_changes
+from tui_eval.frames.diagnosis.time_changes import moments, time_changes, weekdays
 from tui_eval.frames.difference import Difference
 from tui_eval.frames.matching import row_hashes
 from tui_eval.frames.pairs import pair_same
@@ -186,6 +186,22 @@ def moved_key(difference: Difference) -> Finding | None:
         rest = [other for other in difference.pairs.values() if other is not one]
         if found is not None and all(bool(pair_same(other, e, a).all()) for other in rest):
             return Finding(found.code, (name,), rows, rows, found.parameters)
+    return None
+
+
+def other_weeks(difference: Difference) -> Finding | None:
+    """Rows by week, where the answer's weeks begin on another day: most rows are on one side only."""
+    e_rows, a_rows = difference.aligned()
+    alone = e_rows.null_count() + a_rows.null_count()
+    if 2 * alone < len(e_rows):
+        return None
+    for name, one in difference.pairs.items():
+        e, a = (
+            (moments(texts) for texts in (one.e_key, one.a_key)) if holds_days(one.expected) else (None, None)
+        )
+        days = weekdays(e, a) if e is not None and a is not None else None
+        if days is not None:
+            return Finding("weekday", (name,), len(e_rows), len(e_rows), days)
     return None
 
 

@@ -66,9 +66,30 @@ def time_changes(e_texts: pl.Series, a_texts: pl.Series) -> Iterator[ValueChange
         frame = {
             name: series({"v": values, "f": apart}, pl.when("f").then("v")) for name, values in frame.items()
         }
+    if gaps.n_unique() > 1 and (days := weekdays(frame["e"], frame["a"])) is not None:
+        yield ValueChange("weekday", pl.repeat(True, len(e), eager=True), days)
     yield from _shifts(frame, gaps)
     yield from _exchanged(frame)
     yield from _cuts(frame)
+
+
+_WEEKS = 5
+"""Different days that are on one day of the week by chance seldom enough; the first ones of three quarters may be."""
+
+
+def weekdays(e: pl.Series, a: pl.Series) -> dict[str, int] | None:
+    """The day of the week (0 is Monday) of all expected days and of all given ones, where these are two: weeks that
+    begin on another day."""
+    found: list[int] = []
+    for side in (e, a):
+        days = side.unique()
+        if days.null_count() or len(days) < _WEEKS or not bool((days == days.dt.truncate("1d")).all()):
+            return None
+        of_week = days.dt.weekday().unique()
+        if len(of_week) != 1:
+            return None
+        found.append(int(of_week[0]) - 1)
+    return {"wanted": found[0], "given": found[1]} if found[0] != found[1] else None
 
 
 _ANY_DAY = "2000-01-01T"
