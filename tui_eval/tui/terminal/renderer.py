@@ -198,7 +198,10 @@ class Painted:
                     if start > at:
                         self._write(out, y, at - sum(s.cell_length for s in strips), at, strips)
                         strips = []
-                    strips.append(strip if (start, stop) == (x, end) else strip.crop(start - x, stop - x))
+                    if (start, stop) != (x, end):
+                        first, last = out.whole(strip, start - x, stop - x)
+                        strip, stop = strip.crop(first, last), x + last
+                    strips.append(strip)
                     at = stop
                 self._write(out, y, at - sum(s.cell_length for s in strips), at, strips)
         out.close()
@@ -273,6 +276,18 @@ class _Writer:
                 else:
                     _graphemes(cells, text, pen, blank)
         return cells
+
+    def whole(self, strip: Strip, start: int, stop: int) -> tuple[int, int]:
+        """Where to cut a strip near these cells, so that no wide character is halved: Textual's regions end anywhere,
+        and half a character is a blank that stays."""
+        if strip.text.isascii():
+            return start, stop
+        cells = self.cells([strip])
+        while 0 < start < len(cells) and not cells[start][0]:
+            start -= 1
+        while stop < len(cells) and not cells[stop][0]:
+            stop += 1
+        return start, stop
 
     def run(self, y: int, x: int, cells: list[Cell]) -> None:
         """Write cells beside each other. After a character of which terminals disagree how wide it is the
