@@ -10,6 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tui_eval.formats.nao.judge_nao import _fact_of_rows
+from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
 from tui_eval.frames.diagnosis import diagnose, diagnosis_of
 from tui_eval.frames.difference import align
@@ -492,3 +494,17 @@ def test_a_condition_has_the_blanks_of_its_value(city: str) -> None:
     every = [{"id": at, "city": city if at % 3 == 0 else f"c{at % 7}"} for at in range(60)]
     [line] = diagnose(every, [row for row in every if row["city"] != city]).lines
     assert f"where city = '{city}':" in line
+
+
+def test_rows_whose_only_column_no_frame_holds_are_explained_as_far_as_they_can_be() -> None:
+    """NaN beside a whole number that no 64 bits hold: `_totals_of` had a table without columns, and raised."""
+    expected: Rows = [{"n": float("nan")}, {"n": None}, {"n": 2**70}]
+    found = diagnose(expected, [{"n": None}, {"n": float("nan")}])
+    assert (found.missing, found.extra) == (1, 0)
+    assert not any("the sum" in line for line in found.lines)
+
+
+def test_the_fact_of_weeks_counts_no_more_rows_than_are_expected() -> None:
+    wanted = by_week(date(2024, 1, 1), [91, 72, 83, 94, 65, 76, 97, 88])
+    given = by_week(date(2023, 12, 31), [18, 28, 37, 49, 57, 66, 79, 89, 11])
+    assert _fact_of_rows(compare(given, wanted)) == (ON_SUNDAYS, ON_SUNDAYS)

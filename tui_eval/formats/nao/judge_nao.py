@@ -417,7 +417,7 @@ def _fact_of_rows(comparison: FrameComparison) -> tuple[str, str]:
         return "", ""
     first = found.findings[0]
     words = what(first)
-    if words == str(first):
+    if words == str(first) or first.explained > difference.lengths[0]:  # rows of either side are counted
         return words, words
     return f"{words} in {first.explained:,} of {difference.lengths[0]:,} rows", words
 

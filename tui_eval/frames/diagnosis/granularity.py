@@ -281,6 +281,8 @@ def _totals_of(difference: Difference, side: str, rows: pl.Series) -> Finding | 
     if len(rows) >= length - 1 or length > _MANY:
         return None
     table = _side(difference, side)
+    if not table.width:
+        return None  # no frame holds its values
     own = pl.int_range(length, eager=True, dtype=pl.UInt32).is_in(rows.implode())
     others, made = table.filter(~own), table.filter(own)
     # A number that a total leaves open, a year, say, is what rows are grouped by.
