@@ -137,9 +137,10 @@ class JudgeServices(msgspec.Struct):
     of a text's classes by the classifier that a suite names. `judge_fault` says in one line why the
     configured judge cannot be asked at all; empty: nothing is known. `try_sql` raises as `run_sql` would,
     before anybody is asked, and once for a query of a run; `backend_may_verify`: the agent may bring the
-    expected rows itself. `run_sql(database, query)` runs the expected query, `agent_sql` the agent's own
-    where its rows are wrong; `rows(columns)` gives the agent's answer as rows (`CannotJudge`: nothing says
-    what they are). `hosts` run the suite's code. `base` is the suite's folder, `root` the project's.
+    expected rows itself, `backend_was_to_verify`: it was asked to. `run_sql(database, query)` runs the
+    expected query, `agent_sql` the agent's own where its rows are wrong; `rows(columns)` gives the agent's
+    answer as rows (`CannotJudge`: nothing says what they are).
+    `hosts` run the suite's code. `base` is the suite's folder, `root` the project's.
     `comparison` holds comparison settings in force (rtol, atol, decimals, ordered, key, and whatever
     `reference` needs). `env` are variables that templates may read. `compares_columns` says that whoever asks
     will compare the columns of a test itself when all have run (promptfoo's select-best, max-score), in
@@ -160,6 +161,7 @@ class JudgeServices(msgspec.Struct):
     run_sql: Callable[[str | None, str], Awaitable[SqlResult]] | None = None
     try_sql: Callable[[str | None, str], Awaitable[None]] | None = None
     backend_may_verify: bool = False
+    backend_was_to_verify: bool = False
     agent_sql: Callable[[str | None, str], Awaitable[SqlResult]] | None = None
     rows: Callable[[list[str]], Awaitable[RowsAnswer]] | None = None
     hosts: CodeHosts = _NoHosts()

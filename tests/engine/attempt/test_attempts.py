@@ -380,6 +380,44 @@ async def test_retries_of_the_run_and_prices_of_nao_reach_the_agent(project: Cal
         assert [row.model for row in reader.cases()] == ["openai:a", "x:b", "openaiCompatible/house:c"]
 
 
+@pytest.mark.parametrize(
+    ("call", "live", "compat", "asked", "outcome", "message"),
+    [
+        (False, False, "reference", 1, "passed", "no verification"),
+        (True, False, "reference", 1, "failed", "missing tool_call: sql; no verification data"),
+        (False, False, "documented", 3, "failed", "no data returned: "),
+        (False, True, "reference", 3, "failed", "no data returned: "),  # whom nobody asks to verify
+    ],
+)
+async def test_a_nao_server_that_verifies_nothing_is_not_asked_again_under_reference(
+    project: Callable[..., Path], call: bool, live: bool, compat: str, asked: int, outcome: str, message: str
+) -> None:
+    """As nao, which has its verdict then, whether there is a database here or not: the answer is paid for once."""
+    told = {"type": "text-delta", "id": "1", "delta": "Seven."}
+    stream = "".join(
+        f"data: {json.dumps(one)}\n\n" for one in (told, {"type": "finish", "finishReason": "stop"})
+    )
+    plan = [Planned(raw=stream.encode(), headers={"Content-Type": "text/event-stream"}) for _ in range(3)]
+    with NaoServer(*plan if live else ()) as backend:
+        root = project(
+            config=f"agents: {{nao: {{type: nao, url: '{backend.url}', live: {str(live).lower()}, email: a@b.co, "
+            "password: secret-password}}\ndatabases: {shop: {type: files, path: data}}\n"
+            f"suites: [{{path: 'tests/**', agent: nao, compat: {compat}}}]\n"
+        )
+        (root / "suite.yaml").unlink()
+        (root / "tests").mkdir()
+        (root / "data").mkdir()
+        (root / "data" / "orders.csv").write_text("n\n7\n")
+        more = "assertions: [{type: tool_call, tool: sql}]\n" if call else ""
+        (root / "tests" / "one.yml").write_text(f"prompt: hi\nsql: SELECT 7 AS n\n{more}")
+        _, reader = await go(root)
+        attempt = only(reader)
+        assert (attempt.outcome, attempt.message[: len(message)]) == (outcome, message)
+        assert (
+            len([seen for seen in backend.requests if seen.path in ("/api/test/run", "/api/agent")]) == asked
+        )
+
+
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("agent", "how"),

@@ -24,6 +24,7 @@ from tui_eval.assertions.judge_input import (
     untimed,
 )
 from tui_eval.assertions.judging import message_of, outcome_of, share_passed
+from tui_eval.config.project import AgentSpec
 from tui_eval.engine.attempt import continuing
 from tui_eval.engine.attempt.collector import Collector
 from tui_eval.engine.attempt.extraction import Ask, extract, verified
@@ -252,6 +253,11 @@ def provider_variables(job: Job, environment: RunContext) -> Mapping[str, str]:
     return SuiteEnvironment(own, environment.trust, unread)
 
 
+def _was_to_verify(spec: AgentSpec | None) -> bool:
+    """Whether the agent is sent the expected SQL and says itself what its answer is as rows."""
+    return spec is not None and spec.type == "nao" and not spec.live and spec.extraction != "guide"
+
+
 def judge_services(job: Job, environment: RunContext) -> JudgeServices:
     """The services for judging a job's attempt, but for its rows."""
     ask_judge, judge_name = environment.judge(job.judge, job)
@@ -268,6 +274,7 @@ def judge_services(job: Job, environment: RunContext) -> JudgeServices:
         scores=lambda provider, text: environment.scores(with_env(provider, env), text, job.base),
         judge_fault=lambda: environment.judge_fault(job),
         backend_may_verify=job.spec is None or job.spec.type not in _NEVER_VERIFY,
+        backend_was_to_verify=_was_to_verify(job.spec),
         try_sql=lambda name, sql: environment.try_sql(name or job.database, sql, job.timeout),
         run_sql=(lambda name, sql: environment.expected_sql(name or job.database, sql, job.timeout))
         if has_database
