@@ -8,7 +8,7 @@ answers that these name (`with_answers`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -70,21 +70,24 @@ def plain(value: Any) -> Any:
 
 
 def _templates_said(vars: Mapping[str, Any]) -> list[str]:  # noqa: A002
-    """The stored answers among variables that would be templates, the longest first."""
+    """The stored answers among variables that would be templates, the longest first; without the space around them,
+    which code often takes away."""
     said: set[str] = set()
     for value in vars.values():
         if isinstance(value, StoredAnswer):
-            said.add(str(value))
+            said.add(value.strip())
         elif isinstance(value, StoredList):
-            said.update(one for one in value if isinstance(one, str))
+            said.update(one.strip() for one in value if isinstance(one, str))
     return sorted((one for one in said if _TAG.search(one)), key=len, reverse=True)
 
 
 def retold(made: Any, vars: Mapping[str, Any]) -> Any:  # noqa: A002
     """What code of the suite made a variable of: where it repeats a stored answer that would be a template, that is
-    text as the answer is."""
-    if isinstance(made, str) and any(one in made for one in _templates_said(vars)):
-        return StoredAnswer(made)
+    text as the answer is, also in a list."""
+    if isinstance(made, str | list) and (known := _templates_said(vars)):
+        told = text(made)
+        if any(one in told for one in known):
+            return stored_answer(made)
     return made
 
 
@@ -92,13 +95,27 @@ def answers_apart(prompt: str, vars: Mapping[str, Any]) -> tuple[str, dict[str, 
     """A prompt that code of the suite made of variables, with variables of their own in the place of stored answers
     that would be templates, also where it is JSON; and the variables with these."""
     known = dict(vars)
+    pieces = [prompt]  # each second one names an answer: another answer that is in that is none of it
     for number, said in enumerate(_templates_said(vars)):
         name = f"__answer_{number}"
         for shown in dict.fromkeys((said, json_text(said)[1:-1])):
-            if shown in prompt:
-                prompt = prompt.replace(shown, "{{ " + name + " }}")
+            if any(shown in piece for piece in pieces[::2]):
                 known[name] = StoredAnswer(said)
-    return prompt, known
+                pieces = _apart(pieces, shown, "{{ " + name + " }}")
+    return "".join(pieces), known
+
+
+def _apart(pieces: Sequence[str], said: str, named: str) -> list[str]:
+    apart: list[str] = []
+    for place, piece in enumerate(pieces):
+        if place % 2:
+            apart.append(piece)
+            continue
+        first, *more = piece.split(said)
+        apart.append(first)
+        for other in more:
+            apart += (named, other)
+    return apart
 
 
 def resolve_vars(

@@ -26,6 +26,7 @@ from tui_eval.formats import reading
 from tui_eval.formats.promptfoo import read
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Attempt, Case, Reply, Turn
+from tui_eval.nunjucks.prompt_templates import StoredAnswer, answers_apart, render_prompt
 from tui_eval.reports import promptfoo_json, results
 from tui_eval.store.reader import RunReader
 
@@ -279,6 +280,40 @@ async def test_code_that_makes_a_prompt_or_a_variable_of_a_stored_answer_makes_n
     chat = json.loads(str(sent.pop(2)))
     assert chat == [{"role": "user", "content": f"two M: {answer}"}]
     assert sent == [f"two M: {answer}", f"two M: {answer}", f"two M told {answer}"]
+
+
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+async def test_code_that_trims_or_lists_a_stored_answer_makes_no_template_of_it(
+    compat: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's output is always trimmed: an answer that ended with a line break was a template again."""
+    monkeypatch.setenv("SHELLS_TOKEN", "a-token-of-the-person")
+    root = suite(
+        tmp_path,
+        """
+        providers: [file://agent.py]
+        prompts: [file://text.js, '{{q}} {{told}} {{again}}']
+        tests:
+          - {vars: {q: one}, options: {storeOutputAs: saved}}
+          - {vars: {q: two, told: file://told.py, listed: file://listed.js, again: '{{listed}}'}}
+        """,
+    )
+    (root / "agent.py").write_text(
+        "def call_api(prompt, options, context):\n    return {'output': ' {{ env.SHELLS_TOKEN }}\\n\\n'}\n"
+    )
+    (root / "text.js").write_text("module.exports = ({vars}) => `{{q}}: ${(vars.saved ?? '').trim()}`;\n")
+    (root / "told.py").write_text("def get_var(name, prompt, vars):\n    return {'output': vars['saved']}\n")
+    (root / "listed.js").write_text(
+        "module.exports = (name, prompt, vars) => ({output: [vars.saved.trim()]});\n"
+    )
+    attempts, _ = await run(root, compat=compat)
+    said = "{{ env.SHELLS_TOKEN }}"
+    assert [attempt.prompt_sent for attempt in attempts][2:] == [f"two: {said}", f"two {said} {said}"]
+
+
+def test_an_answer_within_the_name_of_another_is_none_of_the_prompt() -> None:
+    saved = {"a": StoredAnswer("Use {{ name }}"), "b": StoredAnswer("{{")}
+    assert render_prompt(*answers_apart("x Use {{ name }} y", saved)) == "x Use {{ name }} y"
 
 
 @pytest.mark.parametrize("compat", ["documented", "reference"])
