@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
+import threading
 import time
 from pathlib import Path
 
@@ -391,6 +393,38 @@ async def test_a_person_s_verdict_is_kept_and_shown(tmp_path: Path) -> None:
         await pilot.press("m", "x")
         await until(pilot, lambda: screen.content.note is None)
         assert not app.state.notes
+
+
+@pytest.mark.parametrize("leaves", ["J", "escape"])
+async def test_a_verdict_kept_after_the_person_went_on_is_in_the_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves: str
+) -> None:
+    """On a slow disk: the note was kept, and no list showed it until the project was opened again."""
+    goes_on, put = threading.Event(), Notes.put
+
+    def slow_put(self: Notes, note: HumanNote) -> None:
+        goes_on.wait(30)
+        put(self, note)
+
+    monkeypatch.setattr(Notes, "put", slow_put)
+    app = host(tmp_path, text_failure(), missing_row())
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await loaded(pilot)
+        noted = screen.current().case_id
+        monkeypatch.setattr("textual.pilot.wait_for_idle", _at_once)
+        await pilot.press("m", "w")
+        if leaves == "J":
+            screen.content.pointer = app.pointers[1]
+        else:
+            app.pop_screen()
+        goes_on.set()
+        await until(pilot, lambda: bool(app.state.notes.get(noted)))
+        assert app.state.notes[noted][0].verdict == "wrong"
+
+
+async def _at_once(*_: object) -> None:
+    """The pilot does not wait for the disk."""
+    await asyncio.sleep(0.05)
 
 
 async def test_a_note_is_on_the_attempt_that_was_seen_when_it_was_asked_for(tmp_path: Path) -> None:

@@ -216,10 +216,12 @@ class CaseNotes:
         )
 
     def _kept(self, note: HumanNote, notes: dict[tuple[str, int], HumanNote]) -> None:
-        if self._screen.content.pointer.case_id != note.case_id:
+        self._services.state.set_notes(
+            note.case_id, [*notes.values()]
+        )  # lists show it, whatever is in front by now
+        if self._screen.content.pointer.case_id != note.case_id or not self._screen.has(".head"):
             return
         self._screen.content.notes = notes
-        self._services.state.set_notes(note.case_id, [*notes.values()])
         self._screen.noted()
         words = note_words(note)
         self._screen.say(f"noted: {words}" if words else "nothing noted any more")
