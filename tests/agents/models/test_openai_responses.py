@@ -140,3 +140,17 @@ async def test_a_stream_without_its_end_is_no_answer(
         await talk(it, "x")
     await it.close()
     assert caught.value.answer == ("" if "no response" in said else "PRO")
+
+
+async def test_what_was_said_before_a_stream_was_cut_within_an_event_is_kept(server: AnyServer) -> None:
+    """It was paid for, and said to be no JSON."""
+    planned = _streamed()
+    assert planned.raw is not None
+    server.plan.append(
+        Planned(raw=planned.raw.rstrip() + b'\n\ndata: {"type": "respon', headers=planned.headers)
+    )
+    it = agent("openai-responses", base_url=server.url, model="m", parameters={"stream": True})
+    with pytest.raises(AgentError, match="ended before it was complete") as caught:
+        await talk(it, "x")
+    await it.close()
+    assert caught.value.answer == "PRO"

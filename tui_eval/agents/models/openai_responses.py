@@ -223,7 +223,13 @@ def _whole(body: bytes, url: str) -> Any:
     if not begins_as_events(body.lstrip()[:10].decode("utf-8", "replace")):
         return decode(body)
     said = ""
-    for event in map(decode, filter(END.__ne__, all_data(body + b"\n\n"))):
+    for data in filter(END.__ne__, all_data(body + b"\n\n")):
+        try:
+            event = decode(data)
+        except ValueError:
+            if not said:
+                raise
+            break  # cut within an event: what was said before it is kept
         kind = event.get("type") if isinstance(event, dict) else None
         if kind in finish_reasons.ENDS_OF_RESPONSES:
             return event.get("response")

@@ -538,7 +538,11 @@ def _put_together(pieces: list[Any], *, within: bool = True) -> list[Any]:
     return whole
 
 
+_IN_PIECES = ("text", "thinking")
+
+
 def _kind(part: Any) -> str:
-    """The type of a part that has its content under that name (`text`, `thinking`); empty: it is another one."""
+    """The type of a part whose content comes in pieces, under that name; empty: it is another one, as an image's
+    address is whole."""
     kind = part.get("type") if isinstance(part, dict) else None
-    return kind if isinstance(kind, str) and kind in part else ""
+    return kind if kind in _IN_PIECES and kind in part else ""
