@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tui_eval.frames.compare import FrameComparison
     from tui_eval.frames.databases import SqlResult
     from tui_eval.frames.mended_queries import MendedQuery
-    from tui_eval.frames.tied_rows import CutTies
     from tui_eval.model import DataDetails
 
 T = TypeVar("T")
@@ -284,24 +283,6 @@ def changing_conclusion(expected: str | None) -> Conclusion | None:
     return Conclusion("unknown", "the expected query does not give the same rows each time")
 
 
-def conclude_over_ties(
-    ties: CutTies,
-    own: SqlResult | SqlFault | None,
-    answer: Any,
-    settings: ComparisonSettings | None = None,
-    columns: Sequence[str] | None = None,
-    *,
-    reference: bool = False,
-) -> Conclusion | None:
-    """What is concluded where the LIMIT of the expected query cuts through ties: nobody is to blame for others of these
-    rows, and a query that gives others of them is right; None: neither the answer nor its query gives such rows."""
-    if ties.allow(answer, settings, columns):
-        return Conclusion("ties", ties.line)
-    if own is None or isinstance(own, SqlFault) or not ties.allow(own, settings, columns):
-        return None
-    return conclude(own, own, answer, settings, columns, reference=reference)
-
-
 def over_ties(
     sql: str | None,
     expected: SqlResult,
@@ -312,8 +293,9 @@ def over_ties(
     *,
     reference: bool = False,
 ) -> Asking[Conclusion | None]:
-    """What is concluded where the LIMIT of the expected query `sql` cuts through rows that tie; None: it does not, or
-    that says nothing of this answer."""
+    """What is concluded where the LIMIT of the expected query `sql` cuts through rows that tie: nobody is to blame for
+    others of these, and a query that gives others of them is right; None: it does not, or neither the answer nor its
+    query gives such rows."""
     from tui_eval.frames.tied_rows import cut_ties, query_of_ties
 
     asked = query_of_ties(sql, expected, expected.dialect) if sql else None
@@ -321,7 +303,11 @@ def over_ties(
     ties = cut_ties(asked, every) if asked is not None and every is not None else None
     if ties is None or not ties.allow(expected, settings, columns):
         return None
-    return conclude_over_ties(ties, own, answer, settings, columns, reference=reference)
+    if ties.allow(answer, settings, columns):
+        return Conclusion("ties", ties.line)
+    if own is None or isinstance(own, SqlFault) or not ties.allow(own, settings, columns):
+        return None
+    return conclude(own, own, answer, settings, columns, reference=reference)
 
 
 def with_cause(

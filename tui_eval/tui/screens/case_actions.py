@@ -216,9 +216,8 @@ class CaseNotes:
         )
 
     def _kept(self, note: HumanNote, notes: dict[tuple[str, int], HumanNote]) -> None:
-        self._services.state.set_notes(
-            note.case_id, [*notes.values()]
-        )  # lists show it, whatever is in front by now
+        # Lists show it, whatever is in front by now.
+        self._services.state.set_notes(note.case_id, [*notes.values()])
         if self._screen.content.pointer.case_id != note.case_id or not self._screen.has(".head"):
             return
         self._screen.content.notes = notes
