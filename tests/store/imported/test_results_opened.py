@@ -155,6 +155,21 @@ def test_what_was_noted_before_the_first_turn_stays_before_it(cli: Cli, project:
     assert [one["turn"] for one in transcript[1:]] == [1] * (len(transcript) - 1)
 
 
+def test_a_prompt_that_could_not_be_made_comes_back_as_it_stands(cli: Cli, project: Path) -> None:
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['{{ a | upper }} and {{b}}']\nproviders: [echo]\ntests: [{vars: {a: {k: 1}, b: x}}]\n"
+    )
+    assert cli("run", "promptfooconfig.yaml", "-o", "r.json").code == 1
+    (before,) = json.loads(Path("r.json").read_text())["results"]
+    assert (before["template"], before["outcome"]) == ("{{ a | upper }} and {{b}}", "error")
+    assert before["transcript"][-1]["turn"] == 0
+    from_elsewhere("r.json")
+    assert cli("export", "r.json", "-o", "again.json").code == 0
+    (again,) = json.loads(Path("again.json").read_text())["results"]
+    assert again["template"] == before["template"]
+    assert again["transcript"] == before["transcript"]
+
+
 def test_other_files_are_refused_in_one_line(cli: Cli, project: Path) -> None:
     for name, text in (("a.json", "{"), ("b.json", '{"results": {"results": []}}'), ("c.json", "[]")):
         (project / name).write_text(text)

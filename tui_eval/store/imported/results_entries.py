@@ -207,7 +207,8 @@ def _case(entry: dict[str, Any]) -> Case:
     if not entry.get("assertions") and _text(details.get("reference_sql")):
         case.assertions.append(Assertion("sql", _text(details["reference_sql"]), "rows"))
     case.turns = [turns[number] for number in sorted(turns)]
-    if isinstance(template := entry.get("template"), str) and case.turns:
+    if isinstance(template := entry.get("template"), str):
+        case.turns = case.turns or [Turn(template)]  # nothing was sent: the prompt could not be made
         case.turns[0].text = template  # what was sent stands in the transcript
     if _HASH.fullmatch(own := _text(entry.get("content_hash"))):
         case.content_hash = _OWN + own
@@ -504,7 +505,7 @@ def _converted(values: Any, kind: type[T], **always: Any) -> list[T]:
         checked = {**item, **{key: check(item[key], key) for key, check in _FIGURES.items() if key in item}}
         given = {key: value for key, value in checked.items() if value is not None or key in needed}
         given = {**always, **given}
-        if item.get("kind") == "note" and item.get("turn") == 0:  # said before the first turn
+        if item.get("kind") in ("note", "error") and item.get("turn") == 0:  # before the first turn
             given["turn"] = 0
         try:
             found.append(msgspec.convert(given, kind, strict=False))
