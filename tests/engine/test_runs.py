@@ -276,6 +276,35 @@ async def test_interrupted_runs_go_on_where_they_were(project) -> None:
         resume(folder)
 
 
+async def test_metrics_derived_of_suites_that_had_ended_are_there_when_a_run_goes_on(project) -> None:
+    root = project()
+    (root / "suite.yaml").unlink()
+    for name in ("a", "b"):
+        (root / name).mkdir()
+        (root / name / "promptfooconfig.yaml").write_text(
+            "prompts: [hello]\nproviders: [echo]\nderivedMetrics: [{name: twice, value: said * 2}]\n"
+            "tests: [{assert: [{type: contains, value: hello, metric: said}]}]\n"
+        )
+    interrupting: list[asyncio.Future[None]] = []
+
+    def on_done(*_: object) -> None:
+        interrupting.append(asyncio.ensure_future(active.runner.interrupt()))
+
+    request = RunRequest(paths=[str(root)], concurrency=1)
+    active = await asyncio.to_thread(prepare, request, on_done=on_done)
+    assert active.writer is not None
+    folder = active.writer.folder
+    assert set(RunReader(folder).info().provenance["derivedMetrics"]) == {
+        "a/promptfooconfig.yaml",
+        "b/promptfooconfig.yaml",
+    }, "also who is killed leaves it to whoever goes on"
+    assert await active.execute() == "interrupted"
+    assert len(interrupting) == 1
+    assert await (await asyncio.to_thread(resume, folder)).execute() == "finished"
+    metrics = RunReader(folder).info().metrics
+    assert [column["derived"] for column in metrics] == [{"twice": 2.0}] * 2
+
+
 @pytest.mark.parametrize("moment", ["the last ends", "all have ended", "that is written"])
 async def test_a_signal_after_all_has_run_leaves_a_finished_run(
     project, moment: str, monkeypatch: pytest.MonkeyPatch

@@ -251,8 +251,12 @@ class ActiveRun:
 
     async def _sum_up(self) -> None:
         """Sums of the columns, and what is derived from them, into the run's facts."""
-        settings = derived_columns.remembered(self.jobs)
-        if self.writer is None or not settings:
+        if self.writer is None:
+            return
+        # One that goes on has only the jobs that were left: of other suites the run remembers it.
+        before = self.writer.info.provenance.get(derived_columns.KEY) or {}
+        settings = {**before, **derived_columns.remembered(self.jobs)}
+        if not settings:
             return
         await asyncio.to_thread(self.writer.flush)
         try:

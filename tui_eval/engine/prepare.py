@@ -22,6 +22,7 @@ from tui_eval.config.project import (
 )
 from tui_eval.engine import failed_before
 from tui_eval.engine.active_run import ActiveRun
+from tui_eval.engine.after import derived_columns
 from tui_eval.engine.after.row_comparison import (
     CaseColumn,
     StoredColumn,
@@ -569,6 +570,7 @@ def new_writer(
         provenance={
             **environment.masker.value({"description": request.description} if request.description else {}),
             judged_under.KEY: judged_under.remembered((job.suite, job.compat) for job in jobs),
+            **({derived_columns.KEY: metrics} if (metrics := derived_columns.remembered(jobs)) else {}),
         },
         scripted=any(job.spec is not None and job.spec.type == "scripted" for job in jobs),
     )
