@@ -60,7 +60,7 @@ async def opened_in_pieces(
     pieces: Callable[[], list[bytes]], headers: Mapping[str, str] | None = None
 ) -> HttpCall:
     """A call whose answer is a body in these pieces."""
-    client = HttpClient("http://127.0.0.1:9")
+    client = HttpClient()
     client.sessions[False] = InPieces(pieces, headers or {})  # type: ignore[assignment]
     call = client.call("GET", "http://127.0.0.1:9")
     async for _ in call.open():

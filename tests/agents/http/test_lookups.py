@@ -66,7 +66,7 @@ async def healthy() -> AsyncIterator[int]:
 
 async def _by_http(silent: Silent) -> int:
     async def get(host: str, port: int) -> int:
-        connections = Connections(f"http://{host}/")
+        connections = Connections()
         try:
             return (await connections.request("GET", f"http://{host}:{port}/", {}, None)).status
         finally:

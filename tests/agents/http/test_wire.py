@@ -10,6 +10,7 @@ import ssl
 import struct
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from itertools import pairwise
 from math import inf
@@ -35,6 +36,7 @@ from tui_eval.events import Retrying
 from tui_eval.guard import fair_share
 from tui_eval.guard.trust import NeedsTrust
 
+TLS = TESTS / "data" / "tls"
 EVENTS = 'data: {"a": 1}\n\n: note\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\nid: 3\ndata: €\r\rdata: rest'
 LINES = '{"a": 1}\n\n{"b": "€"}\r\n  \n{"c": 3}'
 
@@ -222,7 +224,7 @@ async def test_a_blank_in_a_query_is_sent_as_browsers_send_it() -> None:
 
     seen: list[bytes] = []
     async with await asyncio.start_server(path_of, "127.0.0.1", 0) as server:
-        client = HttpClient("http://127.0.0.1")
+        client = HttpClient()
         call = client.call("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/é?q=a b+c%2B")
         async for _ in call.open():
             pass
@@ -247,7 +249,7 @@ async def test_an_answer_that_was_waited_for_in_vain_is_not_asked_for_again(
     monkeypatch.setattr(http_connections, "_UNTIL_SILENT", short)
     async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
-        client = HttpClient(url)
+        client = HttpClient()
         with pytest.raises(AgentError, match=r"no answer from .*: nothing came for 600 s"):
             await client.call("POST", url, body=b"{}").whole()
         over.set()
@@ -271,7 +273,7 @@ async def test_silence_is_watched_where_no_limit_of_the_attempt_ends_it(
             self.timeouts.append(timeout)
             raise ConnectionResetError
 
-    session, client = Session(), HttpClient("http://127.0.0.1:9", retries=0)
+    session, client = Session(), HttpClient(retries=0)
     client.sessions[False] = session  # type: ignore[assignment]
     token = fair_share.clock.set(Limits())  # type: ignore[arg-type]
     try:
@@ -306,7 +308,7 @@ async def test_a_proxy_that_cannot_be_reached_is_named(
         if "gone" in proxy:
             monkeypatch.setattr(socket, "getaddrinfo", known)
         url = "http://agent.example.test/chat"
-        client = HttpClient(url, retries=1)
+        client = HttpClient(retries=1)
         call, seen = client.call("GET", url), []
         with pytest.raises(AgentError) as failed:
             async for event in call.open():
@@ -326,7 +328,7 @@ async def test_a_proxy_needs_no_scheme(monkeypatch: pytest.MonkeyPatch, proxy: s
     with JsonServer() as server:
         monkeypatch.setenv("http_proxy", proxy.format(port=server.url.rpartition(":")[2]))
         url = "http://agent.example.test/chat"
-        client = HttpClient(url, retries=0)
+        client = HttpClient(retries=0)
         assert b"You said" in await client.call("POST", url, body=b"{}").whole()
         await client.close()
 
@@ -338,7 +340,7 @@ async def test_a_proxy_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPat
     """A SOCKS proxy was sent plain HTTP, with the headers of the agent."""
     monkeypatch.setenv("all_proxy", proxy)
     url = "http://agent.example.test/chat"
-    client = HttpClient(url, retries=3)
+    client = HttpClient(retries=3)
     with pytest.raises(AgentError, match=r"its proxy .* \(all_proxy\) is no http\(s\) proxy") as failed:
         async for _ in client.call("GET", url).open():
             pass
@@ -367,7 +369,7 @@ async def test_a_proxy_is_told_who_asks_and_nobody_else_is(
         port = server.sockets[0].getsockname()[1]
         monkeypatch.setenv(f"{scheme}_proxy", f"http://me:s%C3%A9cret@127.0.0.1:{port}")
         url = f"{scheme}://agent.example.test/chat"
-        client = HttpClient(url, headers={"proxy-authorization": "mine"}, retries=0)
+        client = HttpClient(headers={"proxy-authorization": "mine"}, retries=0)
         for _ in range(2):
             with suppress(AgentError):
                 async for _ in client.call("GET", url).open():
@@ -393,7 +395,7 @@ async def test_a_proxy_that_never_answers_is_named(monkeypatch: pytest.MonkeyPat
     async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
-        client = HttpClient("https://agent.example.test/chat", retries=1, retry_lost=False)
+        client = HttpClient(retries=1, retry_lost=False)
         said = rf"its proxy 127\.0\.0\.1:{port} \(https_proxy\): connection timed out"
         seen: list[Any] = []
         with pytest.raises(AgentError, match=f"no answer from .*: {said}"):
@@ -404,22 +406,140 @@ async def test_a_proxy_that_never_answers_is_named(monkeypatch: pytest.MonkeyPat
         await client.close()
 
 
-async def test_a_proxy_that_refuses_is_what_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def answers_with(status: str, heads: list[bytes]) -> asyncio.Server:
+    """A proxy that answers whatever it is asked like this."""
+
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(f"HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
         writer.close()
 
-    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+    return await asyncio.start_server(refuse, "127.0.0.1", 0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "status", "said", "times"),
+    [
+        ("https", "407 Proxy Authentication Required", "HTTP 407 Proxy Authentication Required", 1),
+        ("https", "403 Forbidden", "HTTP 403 Forbidden", 1),
+        ("https", "502 Bad Gateway", "HTTP 502 Bad Gateway", 2),
+        ("http", "407 Proxy Authentication Required", "HTTP 407: no explanation", 1),
+    ],
+)
+async def test_a_proxy_that_refuses_is_what_says_so(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, status: str, said: str, times: int
+) -> None:
+    """A wrong password was tried four times an attempt, which locks people out; and over http it was the agent that
+    refused. What a proxy could not reach was sent nothing, also where a request is not sent twice."""
+    heads: list[bytes] = []
+    monkeypatch.setattr(http_call, "backoff", lambda *_: 0.0)
+    async with await answers_with(status, heads) as server:
         port = server.sockets[0].getsockname()[1]
-        monkeypatch.setenv("https_proxy", f"http://me:secret@127.0.0.1:{port}")
-        url = "https://agent.example.test/chat"
-        client = HttpClient(url, retries=0)
-        with pytest.raises(AgentError, match="its proxy answers HTTP 407 Proxy Authentication") as failed:
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://me:secret@127.0.0.1:{port}")
+        url = f"{scheme}://agent.example.test/chat"
+        client = HttpClient(retries=1, retry_lost=False)
+        proxy = rf"its proxy 127\.0\.0\.1:{port} \({scheme}_proxy\)"
+        with pytest.raises(AgentError, match=f"^no answer from {url}: {proxy}: {said}$") as failed:
             async for _ in client.call("GET", url).open():
                 pass
         await client.close()
-    assert "secret" not in str(failed.value)
+    assert "secret" not in str(failed.value) and len(heads) == times
+
+
+async def test_each_host_is_reached_by_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address may be a template, or be redirected to: what was for a host of NO_PROXY, or for this machine, went to
+    the proxy with its headers, and behind a redirect from here no proxy was asked."""
+    heads: list[bytes] = []
+    with JsonServer() as server:
+        async with await answers_with("200 OK", heads) as proxy:
+            port = proxy.sockets[0].getsockname()[1]
+            monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{port}")
+            monkeypatch.setenv("no_proxy", "near.example.test")
+            client = HttpClient(retries=0)
+            await client.call("POST", f"{server.url}/chat", body=b"{}").whole()
+            await client.call("GET", "http://far.example.test/chat").whole()
+            await client.call("POST", f"{server.url}/chat", body=b"{}").whole()
+            with pytest.raises(AgentError, match=r"near\.example\.test"):
+                await client.call("GET", "http://near.example.test/chat").whole()
+            await client.close()
+    assert [head.split(b"\r\n")[0] for head in heads] == [b"GET http://far.example.test/chat HTTP/1.1"]
+    assert len(server.requests) == 2
+    assert not any("proxy-authorization" in map(str.lower, seen.headers) for seen in server.requests)
+
+
+async def test_a_proxy_that_speaks_tls_is_trusted_as_servers_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of http, whose connections know no authorities, its certificate was not trusted whatever SSL_CERT_FILE named."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(TLS / "server.pem", TLS / "server.key")
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(head), head))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        port = server.sockets[0].getsockname()[1]
+        monkeypatch.setenv("http_proxy", f"https://127.0.0.1:{port}")
+        client = HttpClient(retries=0)
+        assert (await client.call("GET", "http://agent.example.test/chat").whole()).startswith(b"GET http://")
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("TLSv1_3", "certificate required"), ("TLSv1_2", "handshake failure")]
+)
+async def test_a_server_that_wants_a_certificate_is_said_to(
+    monkeypatch: pytest.MonkeyPatch, version: str, said: str
+) -> None:
+    """It says so once the request is sent, by TLS 1.3: that was "operation not permitted", and asked four times."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=TLS / "ca.pem")
+    context.load_cert_chain(TLS / "server.pem", TLS / "server.key")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.maximum_version = ssl.TLSVersion[version]
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))
+    monkeypatch.setattr(http_call, "backoff", lambda *_: 0.0)
+    asked: list[object] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            while True:
+                try:
+                    plain, where = listening.accept()
+                except OSError:
+                    return
+                asked.append(where)
+                with suppress(OSError), plain:
+                    context.wrap_socket(plain, server_side=True).close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}/chat"
+        client = HttpClient(retries=3)
+        with pytest.raises(AgentError, match=f"^no answer from {url}: it refuses TLS: {said}$"):
+            await client.call("POST", url, body=b"{}").whole()
+        await client.close()
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("file", ["", str(TLS / "ca.pem")])
+def test_authorities_of_a_company_need_no_extensions(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python 3.13 on one without them was refused ("CA cert does not include key usage extension")."""
+    of_python = ssl.create_default_context
+
+    def of_python_3_13(*arguments: Any, **options: Any) -> ssl.SSLContext:
+        context = of_python(*arguments, **options)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", of_python_3_13)
+    monkeypatch.setenv("SSL_CERT_FILE", file)
+    context = usual_authorities()
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+    assert context.check_hostname and context.verify_mode == ssl.CERT_REQUIRED
 
 
 @pytest.mark.parametrize(
@@ -445,7 +565,7 @@ async def test_an_answer_whose_headers_cannot_be_read_is_not_asked_for_again(
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
-        client = HttpClient(url)
+        client = HttpClient()
         try:
             assert await client.call("GET", url).whole() == b"{}" and not said
         except AgentError as failed:
@@ -482,7 +602,7 @@ async def test_how_often_a_request_is_sent_is_decided_here_whatever_its_method(m
 
     async with await asyncio.start_server(leave, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
-        client = HttpClient(url, retries=0)
+        client = HttpClient(retries=0)
         with pytest.raises(AgentError, match="the server closed the connection"):
             await client.call(method, url).whole()
         await client.close()
@@ -510,7 +630,7 @@ async def test_a_server_that_closes_after_each_answer_is_asked_all_turns_once(
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
-        client = HttpClient(url, retries=0, retry_lost=again)
+        client = HttpClient(retries=0, retry_lost=again)
         for _ in range(3):
             gone.clear()
             assert await client.call("POST", url, body=b"{}").whole() == b"{}"
@@ -535,7 +655,7 @@ async def test_a_refusal_whose_body_does_not_come_is_what_its_status_says(
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
-        client = HttpClient(url)
+        client = HttpClient()
         call = client.call("POST", url, body=b"{}")
         with pytest.raises(AgentError, match=r"HTTP 400 from .*: no$"):
             async with asyncio.timeout(5):
@@ -556,7 +676,7 @@ async def test_a_body_is_sent_whether_or_not_a_server_says_that_it_may_be() -> N
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
-        client = HttpClient(url)
+        client = HttpClient()
         call = client.call("POST", url, body=b"{}", headers={"Expect": "100-continue", "X-Team": "evals"})
         async with asyncio.timeout(5):
             assert await call.whole() == b"{}"
@@ -580,7 +700,7 @@ async def test_a_body_without_a_length_whose_connection_is_reset_is_not_whole(re
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
-        client = HttpClient(url)
+        client = HttpClient()
         call = client.call("POST", url, body=b"{}")
         if reset:
             with pytest.raises(AgentError, match="broke off: connection reset by peer"):
@@ -610,7 +730,7 @@ async def test_what_a_server_says_unasked_is_no_answer_to_the_next_request() -> 
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/chat"
-        client = HttpClient(url)
+        client = HttpClient()
         answers: list[bytes] = []
         for _ in range(3):
             answers.append(await client.call("GET", url).whole())
@@ -653,7 +773,7 @@ async def test_a_file_of_authorities_that_cannot_be_read_is_what_says_so(
     """It was `no connection` to the server, whose name stood there, four times."""
     for file, why in (("/no/such/file", "No such file"), (__file__, "it has no certificate")):
         monkeypatch.setenv("SSL_CERT_FILE", file)
-        client = HttpClient("https://127.0.0.1:9/chat")
+        client = HttpClient()
         with pytest.raises(AgentError, match=f"^SSL_CERT_FILE: {file} cannot be read: {why}"):
             await client.call("GET", "https://127.0.0.1:9/chat").whole()
         await client.close()
@@ -667,6 +787,6 @@ def test_a_bundle_for_other_programs_takes_no_authority_away(
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
     usual = usual_authorities().cert_store_stats()["x509_ca"]
-    own = str(TESTS / "data" / "tls" / "ca.pem")
+    own = str(TLS / "ca.pem")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", own if file == "a certificate" else file)
     assert usual_authorities().cert_store_stats()["x509_ca"] == usual + (file == "a certificate")

@@ -18,6 +18,7 @@ from tui_eval.agents.http.http_connections import (
     cut_off,
     failure_text,
     place_of,
+    refusal,
     stays,
     unanswered,
 )
@@ -128,7 +129,7 @@ class HttpCall:
                 if last or not later:
                     yield self.exchanged()
                     raise AgentError(
-                        f"HTTP {self.status} from {self.url}: {explain(text, self.headers)}",
+                        refusal(self.url, self.status, explain(text, self.headers)),
                         status=self.status,
                         code="quota-spent" if quota_spent(self.status, text) else "",
                         said=explain(text, self.headers),

@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from yarl import URL
 
@@ -65,7 +65,11 @@ with authorities_read_late():
 
 FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 """What a connection raises."""
-NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+NOT_CONNECTED = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+)
 """There never was one: nothing was sent."""
 
 
@@ -93,7 +97,9 @@ def _failure(error: BaseException) -> str:
     if isinstance(cause, TimeoutError):
         return "time limit of the connection"
     if isinstance(cause, aiohttp.ClientHttpProxyError):
-        return one_line(f"its proxy answers HTTP {cause.status} {cause.message}".rstrip())
+        return one_line(f"HTTP {cause.status} {cause.message}".rstrip())
+    if alert := _tls_alert(cause):
+        return f"it refuses TLS: {alert}"
     failed = _failed(cause)
     if isinstance(failed, ssl.SSLCertVerificationError):
         unknown = failed.verify_code in _UNKNOWN_AUTHORITY
@@ -121,11 +127,33 @@ def _failed(cause: BaseException) -> BaseException:
     return cause.os_error if isinstance(cause, aiohttp.ClientConnectorError) else cause
 
 
+_ALERT = re.compile(r"\b(?:TLSV1\d*|SSLV3)_(?:ALERT_)?([A-Z][A-Z_]*)\b")
+"""An alert of the other side's (RFC 8446 6), as OpenSSL names it."""
+
+
+def _tls_alert(cause: BaseException) -> str:
+    """Why the other side ended TLS, as it says: empty where it did not. One that asks for a certificate may say so
+    only once a request is sent; aiohttp makes a system's error of it then, whose number 1 is "operation not
+    permitted"."""
+    failed = _failed(cause)
+    if isinstance(failed, ssl.SSLCertVerificationError) or not isinstance(failed, OSError):
+        return ""
+    told = failed.strerror or ""
+    named = failed.reason if isinstance(failed, ssl.SSLError) else told if told.startswith("[SSL: ") else ""
+    alert = _ALERT.search(named or "")
+    return alert[1].replace("_", " ").lower() if alert is not None else ""
+
+
 def stays(error: BaseException) -> bool:
     """Whether it fails however often it is tried: neither a certificate nor whether TLS is spoken is a matter of time,
-    and what cannot be read is an answer, which may have been paid for. So may one that was waited for in vain."""
+    nor whom a proxy serves, which may lock out who asks again; and what cannot be read is an answer, which may have
+    been paid for. So may one that was waited for in vain."""
     cause = _cause(error)
     if isinstance(cause, aiohttp.SocketTimeoutError):
+        return True
+    if isinstance(cause, aiohttp.ClientHttpProxyError):
+        return 400 <= cause.status < 500 and cause.status not in (408, 429)
+    if _tls_alert(cause) not in ("", "internal error"):
         return True
     failed = _failed(cause)
     without_tls = isinstance(failed, ssl.SSLError) and failed.reason == "WRONG_VERSION_NUMBER"
@@ -133,9 +161,11 @@ def stays(error: BaseException) -> bool:
 
 
 def proxy_that_failed(error: BaseException, url: str) -> str:
-    """The proxy where it was that which could not be reached, as `its proxy 127.0.0.1:3128 (http_proxy)`;
-    else empty."""
+    """The proxy where it was that which could not be reached, or which refused, as `its proxy 127.0.0.1:3128
+    (http_proxy)`; else empty."""
     cause = _cause(error)
+    if isinstance(cause, aiohttp.ClientHttpProxyError):
+        return proxy_to(url)
     if not isinstance(cause, aiohttp.ClientConnectorError):
         return ""
     try:
@@ -148,6 +178,22 @@ def proxy_that_failed(error: BaseException, url: str) -> str:
     scheme = url.partition("://")[0]
     at = f"[{host}]" if ":" in host else host
     return f"its proxy {at}:{cause.port} ({_variable(scheme)})"
+
+
+def proxy_to(url: str) -> str:
+    """The proxy through which this is asked for, in words and without who asks it; empty without one."""
+    found = proxy_for(url)
+    if not found:
+        return ""
+    at = one_line(found.partition("://")[2].rpartition("@")[2].rstrip("/"), 80)
+    return f"its proxy {at} ({_variable(url.partition('://')[0])})"
+
+
+def refusal(url: str, status: int, why: str) -> str:
+    """An answer that is an error, in words: 407 is what a proxy says, not whom it was asked for."""
+    if status == 407 and (proxy := proxy_to(url)):
+        return f"no answer from {url}: {proxy}: HTTP 407: {why}"
+    return f"HTTP {status} from {url}: {why}"
 
 
 def _variable(scheme: str) -> str:
@@ -195,6 +241,11 @@ def unanswered(url: str, error: BaseException) -> AgentError:
         refused = isinstance(cause, ConnectionRefusedError) or isinstance(inner, ConnectionRefusedError)
         cause = cause.__cause__ or cause.__context__
     code = "refused" if refused else "unreachable"
+    was_there = not isinstance(error, NOT_CONNECTED) and not _tls_alert(_cause(error))
+    if was_there and isinstance(
+        error, aiohttp.ServerConnectionError | aiohttp.ClientOSError | ConnectionError
+    ):
+        code = "broke-off"
     if reason.startswith("no HTTP: "):
         code = "unreadable"
     through = f"{proxy}: " if proxy else ""
@@ -204,7 +255,7 @@ def unanswered(url: str, error: BaseException) -> AgentError:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment asks for; looked up once, since it costs time."""
+    """The proxy that the environment asks for."""
     if is_loopback(url):
         return None
     scheme, _, rest = url.partition("://")
@@ -228,6 +279,21 @@ def _basic(user: str, password: str) -> str:
     return f"Basic {base64.b64encode(sent).decode()}"
 
 
+def trusting(authorities: str) -> ssl.SSLContext:
+    """A context that trusts these authorities (PEM) and no others.
+
+    Raises:
+        ssl.SSLError: they are none.
+    """
+    return _of_companies(ssl.create_default_context(cadata=authorities))
+
+
+def _of_companies(context: ssl.SSLContext) -> ssl.SSLContext:
+    """Python 3.13 asks for extensions that authorities of a company's own often lack; node and curl do not."""
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
 def usual_authorities() -> ssl.SSLContext:
     """A context that trusts the authorities which the environment names (`SSL_CERT_FILE`, `SSL_CERT_DIR`), else the
     usual ones and those of `REQUESTS_CA_BUNDLE`, a file or a folder, as of people who use Python's requests. That one
@@ -239,14 +305,16 @@ def usual_authorities() -> ssl.SSLContext:
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if file or folder:
         try:
-            return ssl.create_default_context(cafile=file or None, capath=None if file else folder)
+            return _of_companies(
+                ssl.create_default_context(cafile=file or None, capath=None if file else folder)
+            )
         except OSError as error:
             why = "it has no certificate" if isinstance(error, ssl.SSLError) else error.strerror
             said = f"SSL_CERT_FILE: {one_line(file or '')} cannot be read: {why}"
             raise AgentError(said, code="bad-setting", said=said) from None
     import certifi
 
-    context = ssl.create_default_context(cafile=certifi.where())
+    context = _of_companies(ssl.create_default_context(cafile=certifi.where()))
     if more := os.environ.get("REQUESTS_CA_BUNDLE"):
         with suppress(OSError):
             context.load_verify_locations(**{"capath" if os.path.isdir(more) else "cafile": more})
@@ -305,6 +373,8 @@ _BOUNDS: dict[str, Any] = {"max_line_size": HEADER_LIMIT, "max_field_size": HEAD
 if "max_headers" in aiohttp.ClientSession.__init__.__code__.co_varnames:
     _BOUNDS["max_headers"] = MOST_HEADERS
 _NO_TYPE = ("Content-Type",)
+_PLACES = 256
+"""Hosts of which it is known at once through which proxy they are reached."""
 _UNTIL_SILENT = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT)
 _UNTIL_THE_LIMIT = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT)
 
@@ -315,6 +385,15 @@ def _timeout() -> aiohttp.ClientTimeout:
     return _UNTIL_SILENT if seconds_left() is None else _UNTIL_THE_LIMIT
 
 
+class _Way(NamedTuple):
+    """How a host is reached: through which proxy, what that wants with each request over http, with each connection
+    over https, and whom to trust (True: whom the connections do)."""
+
+    proxy: URL | None = None
+    login: dict[str, str] | None = None
+    trusted: ssl.SSLContext | bool = True
+
+
 class Connections:
     """The connections of one agent. `retry_lost` says whether a request may be sent again when the
     connection broke after it was sent (not where each try is paid for). Each try keeps the `pace`.
@@ -323,7 +402,6 @@ class Connections:
 
     def __init__(
         self,
-        url: str,
         *,
         headers: Mapping[str, str] | None = None,
         retries: int | None = None,
@@ -344,9 +422,8 @@ class Connections:
         self._context = context
         self.sessions: dict[bool, aiohttp.ClientSession] = {}
         """Those that are open, by whether they are for https."""
-        self._proxy = proxy_for(url)
-        self._proxy_login: dict[str, str] | None = None
-        """What the proxy wants with each request over http, and with each connection over https."""
+        self._ways: dict[tuple[str, str], _Way] = {}
+        """By scheme and host, each looked up once, since it costs time."""
         self._urls: dict[str, URL] = {}
 
     def headers_for(self, own: Mapping[str, str] | None, has_body: bool) -> Mapping[str, str]:
@@ -370,7 +447,8 @@ class Connections:
         """
         to = self._parsed(url)
         secure = to.scheme == "https"
-        session, login = self._session(secure), self._proxy_login
+        session, way = self._session(secure), self._way_to(to)
+        login = way.login
         if login and not secure:  # the request is the proxy's own: there is no other to say it with
             headers = {**without(headers, login), **login}
         return await session.request(
@@ -382,8 +460,30 @@ class Connections:
             allow_redirects=False,
             server_hostname=self.server_name if secure else None,
             timeout=_timeout(),
+            proxy=way.proxy,
             proxy_headers=login if secure else None,
+            ssl=way.trusted,
         )
+
+    def _way_to(self, to: URL) -> _Way:
+        """How a request gets there. A request may go elsewhere than the last: an address may be a template, or be
+        redirected to."""
+        place = to.scheme, to.raw_authority
+        way = self._ways.get(place)
+        if way is None:
+            secure = to.scheme == "https"
+            given = proxy_for(f"{to.scheme}://{to.raw_authority}")
+            proxy = _usable(given, secure) if given else None
+            way = _Way()
+            if proxy is not None:
+                login = _basic(proxy.user, proxy.password or "") if proxy.user else ""
+                # The connections for http have no authorities of their own.
+                trusted = usual_authorities() if proxy.scheme == "https" and not secure else True
+                way = _Way(proxy.with_user(None), {"Proxy-Authorization": login} if login else None, trusted)
+            if len(self._ways) >= _PLACES:
+                self._ways.clear()
+            self._ways[place] = way
+        return way
 
     def _session(self, secure: bool) -> aiohttp.ClientSession:
         """The connections for https, or for http, made on first use inside the loop that uses them.
@@ -396,9 +496,6 @@ class Connections:
             context = self._context or (
                 usual_authorities() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             )
-            proxy = _usable(self._proxy, secure) if self._proxy else None
-            if proxy and proxy.user:
-                self._proxy_login = {"Proxy-Authorization": _basic(proxy.user, proxy.password or "")}
             # A connection that the server is about to close takes a request and gives no answer. Where that may not be
             # sent again, each has a connection of its own, as with neuro-san's client.
             kept = {"keepalive_timeout": 60} if self.retry_lost else {"force_close": True}
@@ -406,7 +503,6 @@ class Connections:
                 connector=Connector(limit=0, ssl=context, **kept),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
-                proxy=proxy.with_user(None) if proxy else None,
                 **_BOUNDS,
             )
             made._retry_connection = False  # how often a request is sent is decided here, a GET's too

@@ -175,7 +175,7 @@ class HttpAgent(Agent):
         self.paths = Paths(
             options.text("reply"), options.text("metadata"), options.text("tool_calls"), options.text("usage")
         )
-        self.client = HttpClient(self.url, retries=spec.retries, pace=self.pace)
+        self.client = HttpClient(retries=spec.retries, pace=self.pace)
 
     @classmethod
     def reported(cls, spec: AgentSpec) -> Capabilities:

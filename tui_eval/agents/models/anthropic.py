@@ -355,7 +355,7 @@ class AnthropicAgent(ModelAgent):
             headers["anthropic-beta"] = named
         if api_key and "x-api-key" not in {name.lower() for name in headers}:
             headers["x-api-key"] = api_key
-        self.client = HttpClient(base_url, headers=headers, retries=spec.retries, pace=self.pace)
+        self.client = HttpClient(headers=headers, retries=spec.retries, pace=self.pace)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation."""

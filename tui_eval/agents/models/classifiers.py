@@ -67,7 +67,7 @@ class HuggingFaceClassifier(ScoringAgent):
         self.url = options.text("url") or f"{HUGGING_FACE}/models/{spec.model}"
         key = usual_secret(options, "api_key", self.url, "HF_TOKEN", "HF_API_TOKEN")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self.client = HttpClient(self.url, headers=headers, retries=spec.retries, pace=self.pace)
+        self.client = HttpClient(headers=headers, retries=spec.retries, pace=self.pace)
 
     async def scores(self, text: str) -> dict[str, float]:
         """The score of each label."""
@@ -92,7 +92,7 @@ class OpenAIModeration(ScoringAgent):
         headers = options.headers()
         if key and "authorization" not in {name.lower() for name in headers}:
             headers["Authorization"] = f"Bearer {key}"
-        self.client = HttpClient(base, headers=headers, retries=spec.retries, pace=self.pace)
+        self.client = HttpClient(headers=headers, retries=spec.retries, pace=self.pace)
 
     async def scores(self, text: str) -> dict[str, float]:
         """The score of each category for which the text is flagged."""

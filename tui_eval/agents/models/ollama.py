@@ -55,7 +55,7 @@ class OllamaAgent(Agent):
         headers = options.headers()
         if api_key and "authorization" not in {name.lower() for name in headers}:
             headers["Authorization"] = f"Bearer {api_key}"
-        self.client = HttpClient(base, headers=headers, retries=spec.retries, pace=self.pace)
+        self.client = HttpClient(headers=headers, retries=spec.retries, pace=self.pace)
 
     @property
     def preparing(self) -> str:

@@ -100,7 +100,7 @@ class OpenAIAgent(ModelAgent):
         api_key = usual_secret(options, "api_key", self.base_url, "OPENAI_API_KEY")
         if api_key and "authorization" not in {name.lower() for name in self.headers}:
             self.headers["Authorization"] = f"Bearer {api_key}"
-        self.client = HttpClient(self.base_url, headers=self.headers, retries=spec.retries, pace=self.pace)
+        self.client = HttpClient(headers=self.headers, retries=spec.retries, pace=self.pace)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation with the system text, where there is one."""

@@ -309,7 +309,6 @@ class NaoAgent(Agent):
         self.credentials = Credentials(options, self.url)
         # A run that broke off in the middle was paid for: it is not sent again.
         self.client = HttpClient(
-            self.url,
             headers=options.headers(),
             retries=spec.retries,
             retry_status=frozenset({429, 503}),

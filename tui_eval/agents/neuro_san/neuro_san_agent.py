@@ -222,9 +222,7 @@ class NeuroSanAgent(Agent):
         """The connections to a server. What broke off in the middle, also behind a gateway (502, 504), was
         paid for: it is not sent again."""
         later = frozenset({429, 503})
-        return HttpClient(
-            url, retries=self.spec.retries, retry_status=later, retry_lost=False, pace=self.pace
-        )
+        return HttpClient(retries=self.spec.retries, retry_status=later, retry_lost=False, pace=self.pace)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin a conversation over the connection that the case asks for.

@@ -155,7 +155,7 @@ class Authorization:
         for name in ("client_secret", "password"):
             self._services.conceal(form.get(name, ""))
         if self._client is None:
-            self._client = HttpClient(url, context=self._context)
+            self._client = HttpClient(context=self._context)
         call = self._client.call(
             "POST", url, body=urlencode(form).encode(), headers={"content-type": FORM_TYPE}, any_status=True
         )

@@ -18,7 +18,7 @@ from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Servi
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.http.error_answers import backoff, beyond, explain, quota_spent, retry_after
 from tui_eval.agents.http.http_call import SENSITIVE, HttpCall, HttpClient
-from tui_eval.agents.http.http_connections import place_of
+from tui_eval.agents.http.http_connections import place_of, refusal
 from tui_eval.agents.loose_json import decode, encode, one_line, text_of
 from tui_eval.agents.programs.suite_scripts import Scripts
 from tui_eval.agents.promptfoo.promptfoo_auth import Authorization, answered, signature_of
@@ -102,7 +102,7 @@ class SessionEndpoint:
             headers.setdefault("content-type", TEXT_TYPE if plain else JSON_TYPE)
         self._led_to(url, [headers, body and body.decode("utf-8", "replace")])
         if self._client is None:
-            self._client = HttpClient(url, context=self._context)
+            self._client = HttpClient(context=self._context)
         call = self._client.call(method, url, body=body, headers=headers, any_status=True)
         text = await answered(call, url, "config.session:", "session")
         parser = settings.get("responseParser")
@@ -176,7 +176,7 @@ class AnswerReader:
             fine = status < 400 or (reference and status != 429)
         if not fine:
             raise AgentError(
-                f"HTTP {status} from {call.url}: {explain(text, call.headers)}",
+                refusal(call.url, status, explain(text, call.headers)),
                 status=status,
                 answer=text,
                 said=explain(text, call.headers),
@@ -308,9 +308,7 @@ class PromptfooHttpAgent(Agent):
         context = context_of(tls, services, self.base, spec.name)
         tries = self.config.get("maxRetries")
         self.tries = int(tries) if isinstance(tries, int | float) and tries >= 0 else TRIES
-        secure = self.config.get("useHttps") is True
         self.client = HttpClient(
-            self.url or ("https:" if secure else "http:"),
             retries=self.tries,
             pace=self.pace,
             context=context,
@@ -531,7 +529,7 @@ class WebhookAgent(Agent):
         options = Options(spec, services, frozenset({"url", "config"}))
         self.url = options.required("url", "http://localhost:9000/hook")
         self.config = options.mapping("config")
-        self.client = HttpClient(self.url, retries=spec.retries, pace=self.pace)
+        self.client = HttpClient(retries=spec.retries, pace=self.pace)
 
     async def open(self, context: SessionContext) -> Session:
         """Begin; nothing is sent before the first turn."""

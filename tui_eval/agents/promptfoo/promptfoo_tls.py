@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_eval.agents.base import Services
-from tui_eval.agents.http.http_connections import usual_authorities
+from tui_eval.agents.http.http_connections import trusting, usual_authorities
 from tui_eval.agents.loose_json import one_line
 from tui_eval.agents.promptfoo.key_files import Identity, KeyFileError, from_java, from_pkcs12
 from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
@@ -76,10 +76,7 @@ def _trusting(authorities: str) -> ssl.SSLContext:
     """A context that trusts these authorities and no others; without any, the usual ones."""
     if not authorities:
         return usual_authorities()
-    context = ssl.create_default_context(cadata=authorities)
-    # Python 3.13 asks for extensions that authorities of a company's own often lack; node does not.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context
+    return trusting(authorities)
 
 
 def _set_versions(context: ssl.SSLContext, settings: Mapping[str, Any], where: str) -> None:
