@@ -64,6 +64,12 @@ SUITES = {
     "grader": asserting("{type: llm-rubric, value: polite, provider: 'file://a.py:call_api'}"),
     "grader-option": f"{ECHO}tests: [{{{Q}, options: {{provider: 'exec:./a.sh'}}, assert: [{{type: llm-rubric, value: x}}]}}]\n",
     "rubric": f"{ECHO}tests: [{{{Q}, options: {{rubricPrompt: 'file://OUTSIDE'}}, assert: [{{type: llm-rubric, value: x, provider: echo}}]}}]\n",
+    "rubric-parts": asserting(
+        "{type: g-eval, value: x, provider: echo, rubricPrompt: {steps: 'file://OUTSIDE', evaluate: e}}"
+    ),
+    "rubric-list": asserting(
+        "{type: context-recall, value: x, provider: echo, rubricPrompt: 'file://OUTSIDE'}"
+    ),
     "py-file-built": asserting("{type: python, value: 'file://{{q}}.py:check'}"),
     "value-built": asserting("{type: equals, value: 'file://{{q}}.py:check'}"),
     "value-env-built": f"{ECHO}tests: [{{vars: {{q: a, n: WANTED}}, assert: [{{type: equals, value: '{{{{ env[n] }}}}'}}]}}]\n",

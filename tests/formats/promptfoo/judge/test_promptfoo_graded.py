@@ -21,6 +21,7 @@ from tui_eval.formats.promptfoo.judge.compared_outputs import compare
 from tui_eval.guard.trust import Trust
 from tui_eval.javascript.isolate import JavaScriptHost
 from tui_eval.model import Attempt, Entry, Reply, Trace, TraceSpan, Verdict
+from tui_eval.suites.chat_prompts import chat_messages
 
 Judged = Callable[..., Any]
 
@@ -184,9 +185,16 @@ async def test_a_not_that_promptfoo_does_not_look_at_turns_and_says_so(
 @pytest.mark.parametrize("kind", sorted({row[0]["type"] for row in GRADED} - {"conversation-relevance"}))
 async def test_a_reply_that_is_no_grade_is_an_error(kind: str) -> None:
     given = next(row[0] for row in GRADED if row[0]["type"] == kind)
-    services, _ = services_answering("", "", "")
-    verdict = (await judged(given, services, vars=CONTEXT)).verdicts[0]
-    assert verdict.passed is None and "Could not extract" in verdict.reason
+    for said, words in (
+        ("", "the judge answered nothing"),
+        ("I cannot", "Could not extract JSON"),
+        ('{"mood": 1}', "the judge's answer decides nothing: {"),
+    ):
+        services, _ = services_answering(said, said, said)
+        verdict = (await judged(given, services, vars=CONTEXT)).verdicts[0]
+        if words.startswith("Could") and kind in ("answer-relevance", "context-relevance"):
+            continue  # a line is a question, or a sentence, too
+        assert verdict.passed is None and words in verdict.reason, (said, verdict.reason)
 
 
 async def test_without_a_judge_it_says_what_to_write() -> None:
@@ -210,6 +218,107 @@ async def test_the_suites_own_rubric_prompt_and_grader() -> None:
     judgement = await judged(given, named, options=options, vars={"wish": "kindness"})
     assert judgement.outcome == "passed" and seen == ["openai:x"]
     assert asked == ["\nGrade the answer by kindness"]
+
+
+OWN = {"answer": "Paris", "question": "Where?", "o": {"x": [1]}, "l": [{"k": 1}, 2], "query": "q?"}
+OWN_PROMPTS = [
+    # its type, `rubricPrompt`, the judge's replies, what the judge is asked
+    ("llm-rubric", "E {{answer}} G {{output}} Q {{question}}", [{"pass": True}], ["E Paris G Rome Q Where?"]),
+    ("llm-rubric", "{{o}} {{l}} {{o.x[0]}}", [{"pass": True}], ['{"x":[1]} {"k":1},2 1']),
+    ("llm-rubric", "I {{input}} C {{criteria}}", [{"pass": True}], ["I the question C v"]),
+    ("factuality", "{{input}}|{{ideal}}|{{completion}}", ["(A) yes"], ["the question|v|Rome"]),
+    (
+        "g-eval",
+        {"steps": "S {{criteria}}", "evaluate": "E {{criteria}}|{{steps}}|{{maxScore}}|{{input}}|{{output}}"},
+        ['{"steps": ["a", "b"]}', '{"score": 8, "reason": "r"}'],
+        ["S v", "E v|a\n- b|10|the question|Rome"],
+    ),
+    ("context-recall", "{{context}}|{{groundTruth}}", ["s [Attributed]"], ["got Rome|v"]),
+    ("context-relevance", "{{context}}|{{query}}", [{"relevant": ["got Rome"]}], ["got Rome|q?"]),
+    (
+        "context-faithfulness",
+        ["L {{question}} {{answer}}", {"role": "user", "content": "N {{context}} {{statements}}"}],
+        ["one\ntwo", "Final verdict for each statement in order: Yes. Yes."],
+        ["L q? Rome", "N got Rome one,two"],
+    ),
+    (
+        "conversation-relevance",
+        "{% for m in messages %}{{m.input}}: {{m.output}}{% endfor %}",
+        [{"verdict": "yes"}],
+        ["the question: Rome"],
+    ),
+    ("answer-relevance", "A {{answer}}", ["q1?", "q2?", "q3?"], ["A Rome"] * 3),
+    ("trajectory:goal-success", "{{goal}}|{{trajectory}}|{{output}}", [{"pass": True}], ["v|assistant: Rome|Rome"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["assertion", "options"])
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+@pytest.mark.parametrize(("kind", "prompt", "replies", "told"), OWN_PROMPTS)
+async def test_a_rubric_prompt_is_filled_in_as_promptfoo_does(
+    kind: str, prompt: Any, replies: list[Any], told: list[str], compat: Any, place: str
+) -> None:
+    """A test's own `{{answer}}` was what the agent said, and prompts of other types were left out."""
+
+    async def embed(provider: Any, texts: list[str]) -> list[list[float]]:
+        return [[1.0] for _ in texts]
+
+    hosts = GivenHosts(None, JavaScriptHost())
+    services, asked = services_answering(*replies, embed=embed, hosts=hosts, root=Path(), base=Path())
+    given: dict[str, Any] = {"type": kind, "value": "v", "threshold": 0.1}
+    if kind.startswith("context-"):
+        given["contextTransform"] = "'got ' + output"
+    options = {"rubricPrompt": prompt} if place == "options" else {}
+    given |= {} if place == "options" else {"rubricPrompt": prompt}
+    if compat == "reference":  # there objects are no more than their JSON, and a type has its own names alone
+        told = {
+            "{{o}} {{l}} {{o.x[0]}}": ['{"x":[1]} {"k":1},2 '],
+            "I {{input}} C {{criteria}}": ["I  C "],
+        }.get(str(prompt), told)
+    traced = Trace("0", spans=[TraceSpan("1", "x", start=0)]) if kind.startswith("trajectory") else None
+    judgement = await judged(
+        given, services, output="Rome", vars=OWN, options=options, compat=compat, trace=traced
+    )
+    sent = [one.removeprefix("\n") for one in asked]
+    if kind.startswith("trajectory"):
+        sent = [one.replace("\nspan: x", "") for one in sent]
+    assert (judgement.outcome, sent) == ("passed", told), judgement.message
+
+
+async def test_a_rubric_prompt_of_all_assertions_is_not_asked_of_types_it_has_no_place_for() -> None:
+    """What grades by a rubric has no `{{statements}}`, `{{messages}}` or `{{outputs}}`: our own question is asked."""
+    options = {"rubricPrompt": "Grade {{output}} by {{rubric}}"}
+    services, asked = services_answering({"verdict": "yes"}, {"flagged": False})
+    await judged({"type": "conversation-relevance"}, services, options=options)
+    await judged({"type": "moderation"}, services, options=options)
+    assert "<conversation>" in asked[0] and "<output>" in asked[1]
+
+
+@pytest.mark.parametrize(
+    "prompt", ["- role: user\n  content: {{output}}", "- role: user\n  content: X {{output}}"]
+)
+async def test_a_bare_tag_in_yaml_messages_is_filled_in(prompt: str) -> None:
+    """The judge was sent `{}`."""
+    services, asked = services_answering({"pass": True})
+    await judged(RUBRIC | {"rubricPrompt": prompt}, services, output="fine")
+    assert chat_messages(asked[0]) == chat_messages(prompt.replace("{{output}}", "fine"))
+
+
+async def test_by_reference_messages_in_yaml_that_an_answer_breaks_are_an_error() -> None:
+    prompt = '- role: user\n  content: "{{output}}"'
+    services, asked = services_answering({"pass": True}, {"pass": True})
+    given = RUBRIC | {"rubricPrompt": prompt}
+    there = await judged(given, services, output='say "x"', compat="reference")
+    assert there.outcome == "error" and "rubricPrompt" in there.message and not asked
+    assert (await judged(given, services, output='say "x"')).outcome == "passed"
+    assert json.loads(asked[0]) == [{"role": "user", "content": 'say "x"'}]
+
+
+async def test_faithfulness_by_prompts_of_its_own_that_is_not_told_is_no_verdict() -> None:
+    services, _ = services_answering("one\ntwo", "I cannot say.")
+    given = {"type": "context-faithfulness", "rubricPrompt": ["{{answer}}", "{{statements}}"]}
+    judgement = await judged(given, services, vars=CONTEXT)
+    assert judgement.outcome == "error" and "I cannot say" in judgement.message
 
 
 async def test_a_rubric_prompt_that_is_a_function_is_not_sent_as_its_source() -> None:
@@ -442,6 +551,32 @@ async def test_select_best_asks_the_judge_once() -> None:
     case, attempts = columns(1.0, 1.0, extra={"type": "select-best", "value": "clearest"})
     await compare(case, attempts, services, "documented")
     assert [attempt.outcome for attempt in attempts] == ["error", "error"]
+
+
+@pytest.mark.parametrize("place", ["assertion", "options"])
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+async def test_select_best_by_a_prompt_of_its_own(compat: Any, place: str) -> None:
+    services, asked = services_answering("1", "1")
+    own = {"rubricPrompt": "{{criteria}}: {% for one in outputs %}<{{one}}>{% endfor %}"}
+    extra = {"type": "select-best", "value": "clearest"}
+    case, attempts = columns(1.0, 1.0, extra=extra | (own if place == "assertion" else {}))
+    case.options = own if place == "options" else {}
+    await compare(case, attempts, services, compat)
+    assert [attempt.outcome for attempt in attempts] == ["failed", "passed"]
+    assert asked == ["\nclearest: <out0><out1>"]
+    case.options = {"rubricPrompt": "Grade {{output}} by {{rubric}}"}  # that of the test's `llm-rubric`
+    case, attempts = columns(1.0, 1.0, extra=extra)
+    await compare(case, attempts, services, "documented")
+    assert "<output_1>" in asked[1]
+
+
+async def test_a_comparison_has_no_name_by_reference_whatever_comes_of_it() -> None:
+    """One that was not decided was counted under its metric."""
+    services, _ = services_answering("none of them")
+    case, attempts = columns(1.0, 1.0, extra={"type": "select-best", "value": "clearest", "metric": "best"})
+    await compare(case, attempts, services, "reference")
+    assert [attempt.outcome for attempt in attempts] == ["failed", "failed"]
+    assert not any("best" in attempt.named_scores for attempt in attempts)
 
 
 async def test_columns_that_nobody_compares_are_no_pass() -> None:

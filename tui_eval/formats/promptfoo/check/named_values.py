@@ -55,8 +55,9 @@ class _Checks:
             *((f"options.{name}", case.options.get(name)) for name in _OF_OPTIONS),
             ("assertScoringFunction", beside(case, "assertScoringFunction")),
         ]:
-            if (missing := self._missing(value)) is not None:
-                yield _no_file(path, line, key, missing)
+            for text in _parts(value) if key == "options.rubricPrompt" else (value,):
+                if (missing := self._missing(text)) is not None:
+                    yield _no_file(path, line, key, missing)
         if not self._own_filters:
             for turn in case.turns:
                 if turn.text and (fault := self._template(turn.text)):
@@ -78,7 +79,7 @@ class _Checks:
         named = [
             *(value if isinstance(value, list) else [value]),
             one.transform,
-            (one.extra or {}).get("rubricPrompt"),
+            *_parts((one.extra or {}).get("rubricPrompt")),
         ]
         missing = [gone for text in named if (gone := self._missing(text)) is not None]
         yield from (_no_file(path, line, one.type, gone) for gone in dict.fromkeys(missing))
@@ -126,6 +127,13 @@ class _Checks:
                 else:
                     self._faults[text] = templates.fault(text)
         return self._faults[text]
+
+
+def _parts(prompt: Any) -> list[Any]:
+    """A `rubricPrompt`, or those of its questions (`{steps, evaluate}`, a list)."""
+    if isinstance(prompt, dict):
+        return list(prompt.values())
+    return prompt if isinstance(prompt, list) else [prompt]
 
 
 def _is_open(prompt: str) -> bool:

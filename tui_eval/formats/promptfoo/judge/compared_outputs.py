@@ -19,7 +19,14 @@ from tui_eval.assertions.judge_input import CannotJudge, JudgeInput, JudgeServic
 from tui_eval.assertions.judging import assertions_of, message_of
 from tui_eval.formats.promptfoo.judge import expected_values, judges, registry
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall
-from tui_eval.formats.promptfoo.judge.judges import NUMBER, TEXT, GraderReply, schema_of, tagged
+from tui_eval.formats.promptfoo.judge.judges import (
+    NUMBER,
+    TEXT,
+    GraderReply,
+    QuestionParts,
+    schema_of,
+    tagged,
+)
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust
 from tui_eval.javascript import values as js
@@ -52,9 +59,9 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
                 _highest(assertion, columns, index, compat)
             else:
                 await _in_time(services, _best(assertion, case, columns, index, services, compat))
-            if compat == "reference":  # there a comparison has neither weight nor name
+            if compat == "reference":  # there a comparison has no weight
                 for verdict in open_verdicts:
-                    verdict.passed, verdict.metric = verdict.score == 1, None
+                    verdict.passed = verdict.score == 1
         except (CannotJudge, NeedsTrust) as error:
             for verdict in open_verdicts:
                 failed = compat == "reference" and getattr(error, "code", "") in judges.FAILS_THERE
@@ -66,6 +73,8 @@ async def compare(case: Case, attempts: Sequence[Attempt], services: JudgeServic
                 verdict.reason = f"{assertion.type}: {type(error).__name__}: {error}"
                 verdict.evidence = [seen.error(error)]
         for attempt in columns:
+            if compat == "reference":  # nor a name, whatever comes of it
+                attempt.verdicts[index].metric = None
             _counted(attempt, attempt.verdicts[index], compat == "reference")
 
 
@@ -177,9 +186,10 @@ async def _best(
     system = "You choose the output that meets a criterion best. " + judges.NOT_INSTRUCTIONS
     parts = {f"output_{place}": output for place, output in enumerate(outputs)}
     question = tagged(criterion=criterion, **parts)
+    asked = QuestionParts({"criteria": criterion, "outputs": outputs}, rare=True)
     if compat == "reference":
         system += "Answer with the number of the best one, nothing else."
-        answer, text = dict[str, Any](), await said.text(system, question, custom=False)
+        answer, text = dict[str, Any](), await said.text(system, question, asked)
         digits = re.search(r"\d+", text, re.ASCII)
         number = float(digits[0]) if digits else math.nan
         if not number < len(outputs):
@@ -189,7 +199,7 @@ async def _best(
         system += (
             'Answer with one JSON object: {"reason": "why, in a sentence", "index": the number of the best}.'
         )
-        answer, text = await said.ask(system, question, schema_of(reason=TEXT, index=NUMBER), custom=False)
+        answer, text = await said.ask(system, question, schema_of(reason=TEXT, index=NUMBER), asked)
         winner = _winner(answer, text, len(outputs))
     if winner is None:
         raise CannotJudge(

@@ -24,6 +24,7 @@ from tui_eval.formats.promptfoo.judge.judges import (
     TEXT,
     TRUTH,
     GraderReply,
+    QuestionParts,
     a_list,
     schema_of,
     tagged,
@@ -145,8 +146,10 @@ async def faithfulness(call: AssertionCall) -> Result:
     """The share of the output's statements that the context supports."""
     context, query = (await _context(call)).text, _query(call)
     said = GraderReply(call)
-    if call.evidence.reference:
-        return await _faithful_there(call, said, context, query)
+    first = QuestionParts({"question": query, "answer": call.text}, part=0, rare=True)
+    second = QuestionParts({"context": context, "statements": []}, part=1, rare=True)
+    if call.evidence.reference or any(judges.has_own_prompt(call, asked) for asked in (first, second)):
+        return await _faithful_there(call, said, first, second)
     system = (
         "You split an answer into its single statements and say of each whether it follows from the context "
         "alone. " + judges.NOT_INSTRUCTIONS + "Answer with one JSON object: "
@@ -154,20 +157,24 @@ async def faithfulness(call: AssertionCall) -> Result:
     )
     question = tagged(question=query, context=context, answer=call.text)
     schema = schema_of(statements=a_list(schema_of(statement=TEXT, supported=TRUTH)))
-    answer, text = await said.ask(system, question, schema)
+    asked = QuestionParts({"question": query, "context": context, "answer": call.text}, rare=True)
+    answer, text = await said.ask(system, question, schema, asked)
     return _share(
         call, said, text, "Faithfulness", _marks(answer.get("statements"), "supported"), "supported"
     )
 
 
-async def _faithful_there(call: AssertionCall, said: GraderReply, context: str, query: str) -> Result:
+async def _faithful_there(
+    call: AssertionCall, said: GraderReply, first: QuestionParts, second: QuestionParts
+) -> Result:
     """`matchesContextFaithfulness` of promptfoo 0.121.20: statements, a line each, then a verdict of each; one that is
     left out counts against the answer."""
+    query, context = first.own["question"], second.own["context"]
     system = "You split an answer into its single statements. " + judges.NOT_INSTRUCTIONS
     answer = await said.text(
         system + "Answer with one statement a line, nothing else.",
         tagged(question=query, answer=call.text),
-        custom=False,
+        first,
     )
     statements = [line for line in answer.split("\n") if js.trim(line)]
     end = "Final verdict for each statement in order:"
@@ -177,7 +184,9 @@ async def _faithful_there(call: AssertionCall, said: GraderReply, context: str, 
         + f"Explain each, then end with one line: {end} Yes. No. (as many as there are statements)"
     )
     question = tagged(context=context, statements="\n".join(statements))
-    text = js.trim((await said.text(system, question, custom=False)).lower())
+    second = second._replace(own={"context": context, "statements": statements})
+    answer = await said.text(system, question, second)
+    text = js.trim(answer.lower())
     held = told = 0
     if end.lower() in text:
         verdicts = [one for one in text.split(end.lower(), 1)[1].split(".") if js.trim(one)]
@@ -186,6 +195,8 @@ async def _faithful_there(call: AssertionCall, said: GraderReply, context: str, 
         held = text.count("verdict: yes")
         told = held + text.count("verdict: no")
     count = len(statements)
+    if not (count and told) and not call.evidence.reference:
+        return unreadable(call, said, answer)
     against = told - held + max(0, count - told)
     score = min(1.0, max(0.0, 1 - against / count)) if count and told else 0.0
     return _by_score(call, said, score, f"Faithfulness {js.fixed(score, 2)}: {held} of {count} are supported")
@@ -197,20 +208,20 @@ async def recall(call: AssertionCall) -> Result:
     value = call.value
     invariant(isinstance(value, str), "context-recall assertion type must have a string value")
     context = (await _context(call, call.evidence.prompt_sent)).text
-    said = GraderReply(call)
+    said, asked = GraderReply(call), QuestionParts({"context": context, "groundTruth": value})
     system = (
         "You say of each sentence of an ideal answer whether the context holds what it says. "
         + judges.NOT_INSTRUCTIONS
     )
     if call.evidence.reference:
         system += "Answer with a line for each sentence that ends in [Attributed] or [Not Attributed]."
-        text = (await said.text(system, tagged(context=context, ideal=value))).lower()
+        text = (await said.text(system, tagged(context=context, ideal=value), asked)).lower()
         lines = [line for line in text.split("\n") if "[attributed]" in line or "[not attributed]" in line]
         held = ["[not attributed]" not in line for line in lines]
         return _share(call, said, text, "Recall", held, "in the context")
     system += 'Answer with one JSON object: {"sentences": [{"sentence": "…", "attributed": true or false}]}.'
     schema = schema_of(sentences=a_list(schema_of(sentence=TEXT, attributed=TRUTH)))
-    answer, text = await said.ask(system, tagged(context=context, ideal=value), schema)
+    answer, text = await said.ask(system, tagged(context=context, ideal=value), schema, asked)
     marks = _marks(answer.get("sentences"), "attributed")
     if marks is None and not answer:
         lines = text.lower().splitlines()
@@ -230,13 +241,14 @@ async def relevance(call: AssertionCall) -> Result:
         "where the context does not help. " + judges.NOT_INSTRUCTIONS
     )
     question = tagged(question=query, context=context)
+    asked = QuestionParts({"context": context, "query": query}, beside=False)
     if call.evidence.reference:
         system += (
             "Answer with the sentences, one a line, or with Insufficient Information where there is none."
         )
-        return _relevant_there(call, said, await said.text(system, question), given)
+        return _relevant_there(call, said, await said.text(system, question, asked), given)
     system += 'Answer with one JSON object: {"relevant": ["sentence"]}.'
-    answer, text = await said.ask(system, question, schema_of(relevant=a_list(TEXT)))
+    answer, text = await said.ask(system, question, schema_of(relevant=a_list(TEXT)), asked)
     found = answer.get("relevant")
     if found is None and not answer and text.strip():
         found = [] if "insufficient information" in text.lower() else [text]
@@ -286,25 +298,23 @@ async def answer_relevance(call: AssertionCall) -> Result:
     """How near questions made from the output alone are to the question asked: by embeddings where a
     model for them is configured, else in the judge's own estimate."""
     said = GraderReply(call)
-    asked = _query(call)
-    if call.evidence.reference:
+    query, asked = _query(call), QuestionParts({"answer": call.text}, beside=False, rare=True)
+    if call.evidence.reference or judges.has_own_prompt(call, asked):
         system = "You guess from an answer alone which question it answers. " + judges.NOT_INSTRUCTIONS
         system += "Answer with that question, nothing else."
-        guessed = [await said.text(system, tagged(answer=call.text)) for _ in range(3)]
-        return await _by_questions(call, said, asked, guessed)
+        guessed = [await said.text(system, tagged(answer=call.text), asked) for _ in range(3)]
+        return await _by_questions(call, said, query, guessed)
     system = (
         "You guess from an answer alone which question it answers: give three questions, different in "
         "wording. " + judges.NOT_INSTRUCTIONS + 'Answer with one JSON object: {"questions": ["…", "…", "…"]}.'
     )
-    answer, text = await said.ask(
-        system, tagged(answer=call.text), schema_of(questions=a_list(TEXT)), custom=False
-    )
+    answer, text = await said.ask(system, tagged(answer=call.text), schema_of(questions=a_list(TEXT)), None)
     questions = answer.get("questions")
     if questions is None and not answer:
         questions = [line for line in text.splitlines() if line.strip()]
     if not isinstance(questions, list) or not questions or not all(isinstance(one, str) for one in questions):
         return unreadable(call, said, text)
-    return await _by_questions(call, said, asked, questions[:8])
+    return await _by_questions(call, said, query, questions[:8])
 
 
 async def _by_questions(call: AssertionCall, said: GraderReply, asked: str, questions: list[str]) -> Result:
@@ -328,7 +338,7 @@ async def _estimated(call: AssertionCall, said: GraderReply, asked: str, questio
         + 'Answer with one JSON object: {"reason": "why", "score": 0 to 1}.'
     )
     question = tagged(asked=asked, guessed="\n".join(questions))
-    answer, text = await said.ask(system, question, schema_of(reason=TEXT, score=NUMBER), custom=False)
+    answer, text = await said.ask(system, question, schema_of(reason=TEXT, score=NUMBER), None)
     score = judges.number(answer.get("score"))
     if score is None or not 0 <= score <= 1:
         return unreadable(call, said, text)
@@ -356,10 +366,12 @@ async def conversation_relevance(call: AssertionCall) -> Result:
             f"user: {asked}\nassistant: {said_}" for asked, said_ in turns[max(0, end - size) : end]
         )
         question, schema = tagged(conversation=shown), schema_of(verdict=TEXT, reason=TEXT)
+        messages = [{"input": asked, "output": said_} for asked, said_ in turns[max(0, end - size) : end]]
+        about = QuestionParts({"messages": messages}, rare=True, whole=True)
         if call.evidence.reference:
-            answer, verdict = _verdict_there(said, await said.text(system, question, custom=False))
+            answer, verdict = _verdict_there(said, await said.text(system, question, about))
         else:
-            answer, text = await said.ask(system, question, schema, custom=False)
+            answer, text = await said.ask(system, question, schema, about)
             verdict = judges.truth(answer.get("verdict"))
             if verdict is None:
                 return unreadable(call, said, text)

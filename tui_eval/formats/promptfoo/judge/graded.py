@@ -9,11 +9,19 @@ from typing import Any
 from msgspec import UNSET
 
 from tui_eval.assertions import evidence as seen
-from tui_eval.assertions.judge_input import CannotJudge
+from tui_eval.assertions.judge_input import CannotJudge, first_object
 from tui_eval.formats.promptfoo.judge import judges
 from tui_eval.formats.promptfoo.judge.assertion_call import AssertionCall, Result, invariant
 from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
-from tui_eval.formats.promptfoo.judge.judges import NUMBER, TEXT, TRUTH, GraderReply, schema_of, tagged
+from tui_eval.formats.promptfoo.judge.judges import (
+    NUMBER,
+    TEXT,
+    TRUTH,
+    GraderReply,
+    QuestionParts,
+    schema_of,
+    tagged,
+)
 from tui_eval.formats.promptfoo.judge.spans import trace_of
 from tui_eval.guard.text import clip
 from tui_eval.javascript import values as js
@@ -42,7 +50,11 @@ async def llm_rubric(call: AssertionCall) -> Result:
     own_prompt = call.option("rubricPrompt") or call.evidence.case.options.get("rubricPrompt")
     invariant(rubric or own_prompt, f'"{call.kind}" assertion type must have a string value')
     said = GraderReply(call)
-    return await _graded(call, said, SYSTEM, tagged(output=call.text, rubric=rubric))
+    return await _graded(call, said, SYSTEM, tagged(output=call.text, rubric=rubric), _by_rubric(call))
+
+
+def _by_rubric(call: AssertionCall) -> QuestionParts:
+    return QuestionParts({"output": call.text, "rubric": judges.criteria_of(call)})
 
 
 async def agent_rubric(call: AssertionCall) -> Result:
@@ -51,7 +63,7 @@ async def agent_rubric(call: AssertionCall) -> Result:
     rubric = value if isinstance(value, str) else js.json_text(value) if value is not UNSET else ""
     said = GraderReply(call)
     question = tagged(transcript=transcript(call), output=call.text, rubric=rubric)
-    return await _graded(call, said, SYSTEM, question)
+    return await _graded(call, said, SYSTEM, question, _by_rubric(call))
 
 
 async def search_rubric(call: AssertionCall) -> Result:
@@ -99,8 +111,10 @@ async def goal_success(call: AssertionCall) -> Result:
         + "Tool results count as facts; claims that no step supports do not. Answer with one JSON object: "
         '{"reason": "why, in one or two sentences", "pass": true or false, "score": a number from 0 to 1}.'
     )
-    question = tagged(goal=str(goal), steps=_steps(call), output=call.text)
-    return await _graded(call, said, system, question)
+    steps = _steps(call)
+    asked = QuestionParts({"goal": str(goal), "output": call.text, "trajectory": steps})
+    question = tagged(goal=str(goal), steps=steps, output=call.text)
+    return await _graded(call, said, system, question, asked)
 
 
 async def moderation(call: AssertionCall) -> Result:
@@ -123,7 +137,7 @@ async def moderation(call: AssertionCall) -> Result:
         + 'Answer with one JSON object: {"reason": "why", "flagged": true or false}.'
     )
     question = tagged(prompt=call.evidence.prompt_sent or "", output=call.text)
-    answer, text = await said.ask(system, question, schema_of(reason=TEXT, flagged=TRUTH))
+    answer, text = await said.ask(system, question, schema_of(reason=TEXT, flagged=TRUTH), None)
     flagged = judges.truth(answer.get("flagged"))
     if flagged is None:
         return unreadable(call, said, text)
@@ -133,11 +147,13 @@ async def moderation(call: AssertionCall) -> Result:
     return Result(passed, float(passed), reason, actual=call.text, judge=said.judge, evidence=told)
 
 
-async def _graded(call: AssertionCall, said: GraderReply, system: str, question: str) -> Result:
+async def _graded(
+    call: AssertionCall, said: GraderReply, system: str, question: str, asked: QuestionParts
+) -> Result:
     """The result of `{reason, pass, score}`, any of which may be missing or written otherwise."""
     if call.evidence.reference:
-        return _as_promptfoo(call, said, await said.output(system, question, SCHEMA))
-    given, text = await said.ask(system, question, SCHEMA)
+        return _as_promptfoo(call, said, await said.output(system, question, SCHEMA, asked))
+    given, text = await said.ask(system, question, SCHEMA, asked)
     answer = given
     answer = {**{name.lower(): value for name, value in answer.items()}, **answer}  # `Pass`, `SCORE`
     if not answer.keys() & {"pass", "score", "verdict"}:
@@ -255,9 +271,15 @@ def judged(call: AssertionCall, passed: bool, reason: str, score: float) -> list
 
 def unreadable(call: AssertionCall, said: GraderReply, text: str) -> Result:
     """The judge did not answer as asked: not a verdict (promptfoo counts it as a failure)."""
-    reason = f"Could not extract JSON from {call.kind} response: " + clip(" ".join(text.split()), 200)
+    said_so = clip(" ".join(text.split()), 200)
+    reason = f"Could not extract JSON from {call.kind} response: {said_so}"
+    if not call.evidence.reference:
+        if not said_so:
+            reason = f"{call.kind}: the judge answered nothing"
+        elif first_object(text) is not None:
+            reason = f"{call.kind}: the judge's answer decides nothing: {said_so}"
     passed = False if call.evidence.reference else None
-    told = [seen.rule("judge-unreadable", clip(" ".join(text.split()), 200))]
+    told = [seen.rule("judge-unreadable", said_so)]
     return Result(passed, 0.0, reason, actual=call.text, judge=said.judge, evidence=told)
 
 

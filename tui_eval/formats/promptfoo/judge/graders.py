@@ -18,6 +18,7 @@ from tui_eval.formats.promptfoo.judge.judges import (
     TEXT,
     TRUTH,
     GraderReply,
+    QuestionParts,
     a_list,
     schema_of,
     tagged,
@@ -47,10 +48,11 @@ async def factuality(call: AssertionCall) -> Result:
     )
     question = tagged(question=call.evidence.prompt_sent or "", expert=value, submission=call.text)
     schema = schema_of(category={"type": "string", "enum": list(_RELATIONS)}, reason=TEXT)
+    asked = QuestionParts({"input": call.evidence.prompt_sent or "", "ideal": value, "completion": call.text})
     if call.evidence.reference:
-        letter, why = _category_there(said, await said.text(system, question))
+        letter, why = _category_there(said, await said.text(system, question, asked))
     else:
-        answer, text = await said.ask(system, question, schema)
+        answer, text = await said.ask(system, question, schema, asked)
         letter, why = _letter(answer, text), str(answer.get("reason") or "")
         if letter is None:
             return unreadable(call, said, text)
@@ -112,12 +114,14 @@ async def closed_qa(call: AssertionCall) -> Result:
         + judges.NOT_INSTRUCTIONS
     )
     question = tagged(task=call.evidence.prompt_sent or "", submission=call.text, criterion=value)
+    asked = QuestionParts(
+        {"input": call.evidence.prompt_sent or "", "criteria": value, "completion": call.text}
+    )
     if call.evidence.reference:
-        return _closed_there(
-            call, said, await said.text(f"{system}Say why, then on a last line only Y or N.", question)
-        )
+        system += "Say why, then on a last line only Y or N."
+        return _closed_there(call, said, await said.text(system, question, asked))
     system += 'Answer with one JSON object: {"reason": "why, in a sentence", "pass": true or false}.'
-    answer, text = await said.ask(system, question, schema_of(**{"reason": TEXT, "pass": TRUTH}))
+    answer, text = await said.ask(system, question, schema_of(**{"reason": TEXT, "pass": TRUTH}), asked)
     passed = judges.passing(answer.get("pass", answer.get("answer")), call.inverse)
     if passed is None and not answer:
         last = text.strip().rsplit(None, 1)[-1:] or [""]
@@ -186,11 +190,12 @@ async def _by_steps(call: AssertionCall, said: GraderReply, criterion: str) -> R
         + judges.NOT_INSTRUCTIONS
         + 'Answer with one JSON object on one line: {"steps": ["first step", "second step"]}.'
     )
-    there, asked = call.evidence.reference, tagged(criterion=criterion)
+    there, question, own = call.evidence.reference, tagged(criterion=criterion), {"criteria": criterion}
+    asked = QuestionParts(own, beside=False, part="steps")
     if there:
-        steps = _steps_there(said, await said.output(system, asked, custom=False))
+        steps = _steps_there(said, await said.output(system, question, None, asked))
     else:
-        answer, text = await said.ask(system, asked, schema_of(steps=a_list(TEXT)), custom=False)
+        answer, text = await said.ask(system, question, schema_of(steps=a_list(TEXT)), asked)
         steps = answer.get("steps")
         if not isinstance(steps, list) or not steps:
             return unreadable(call, said, text)
@@ -203,9 +208,13 @@ async def _by_steps(call: AssertionCall, said: GraderReply, criterion: str) -> R
     question = tagged(
         criterion=criterion, steps=listed, source=call.evidence.prompt_sent or "", reply=call.text
     )
+    own |= {"steps": "\n- ".join(map(js.text_of, steps)), "maxScore": "10"}
+    sent = call.evidence.prompt_sent or ""
+    own |= {"input": judges.read_as_json(sent) if there else sent, "output": call.text}
+    asked = QuestionParts(own, beside=False, part="evaluate")
     if there:
-        return _score_there(said, await said.output(system, question, custom=False))
-    answer, text = await said.ask(system, question, schema_of(reason=TEXT, score=NUMBER), custom=False)
+        return _score_there(said, await said.output(system, question, None, asked))
+    answer, text = await said.ask(system, question, schema_of(reason=TEXT, score=NUMBER), asked)
     score = judges.number(answer.get("score"), 10)
     if score is None or not 0 <= score <= 10:  # of another scale: what would it be of ten?
         return unreadable(call, said, text)

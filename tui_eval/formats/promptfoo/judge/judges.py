@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -26,7 +26,7 @@ from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case
 from tui_eval.model_ids import provider_name
 from tui_eval.nunjucks.templates import TemplateError, render
-from tui_eval.suites.chat_prompts import chat_messages
+from tui_eval.suites.chat_prompts import broken_chat, chat_messages
 
 Ask = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
 
@@ -85,35 +85,35 @@ class GraderReply:
         self.judge: dict[str, Any] = {}
 
     async def ask(
-        self, system: str, question: str, schema: dict[str, Any], *, custom: bool = True
+        self, system: str, question: str, schema: dict[str, Any], asked: QuestionParts | None
     ) -> tuple[dict[str, Any], str]:
-        """The object that the judge answered (empty: it gave none) and all of its text; `custom` lets
+        """The object that the judge answered (empty: it gave none) and all of its text; `asked` lets
         the suite's own `rubricPrompt` take the place of ours."""
-        text = without_thoughts((await self._answer(system, question, schema, custom)).text or "")
+        text = without_thoughts((await self._answer(system, question, schema, asked)).text or "")
         return _answered(text, schema["properties"].keys()), text
 
     async def output(
-        self, system: str, question: str, schema: dict[str, Any] | None = None, *, custom: bool = True
+        self, system: str, question: str, schema: dict[str, Any] | None, asked: QuestionParts | None
     ) -> Any:
         """What the judge answered as promptfoo takes it: a text, or a value that is none.
 
         Raises:
             GraderFailed: nothing, by JavaScript's measure.
         """
-        answer = await self._answer(system, question, schema, custom)
+        answer = await self._answer(system, question, schema, asked)
         found = answer.text or "" if answer.output is None else answer.output
         if not js.truthy(found):
             raise self.failed("No output")
         return found
 
-    async def text(self, system: str, question: str, *, custom: bool = True) -> str:
+    async def text(self, system: str, question: str, asked: QuestionParts | None) -> str:
         """As `output`, which must be a text.
 
         Raises:
             GraderFailed: the judge answered nothing.
             CannotJudge: it is none; promptfoo gives up on the row.
         """
-        found = await self.output(system, question, custom=custom)
+        found = await self.output(system, question, None, asked)
         invariant(isinstance(found, str), f"{self.call.kind} produced malformed response")
         return found
 
@@ -122,12 +122,13 @@ class GraderReply:
         return GraderFailed(reason, self.judge)
 
     async def _answer(
-        self, system: str, question: str, schema: dict[str, Any] | None, custom: bool
+        self, system: str, question: str, schema: dict[str, Any] | None, asked: QuestionParts | None
     ) -> JudgeAnswer:
-        template = custom_prompt(self.call) if custom else None
+        template = own_prompt(self.call, asked) if asked is not None else None
         if template is not None:
             system, question = "", template
-        told = judged_about.set(lambda: asked_about(self.call))
+        about = asked or QuestionParts({"output": self.call.text, "rubric": criteria_of(self.call)})
+        told = judged_about.set(lambda: about.told(self.call))
         try:
             answer = await self._ask(system or None, question, schema)
         finally:
@@ -197,46 +198,147 @@ def tagged(**parts: str) -> str:
     return "\n".join(f"<{name}>\n{text}\n</{name}>" for name, text in parts.items())
 
 
-def custom_prompt(call: AssertionCall, **more: str) -> str | None:
-    """The suite's own `rubricPrompt`, rendered with the vars, chat messages as their JSON; None where it has none.
+class QuestionParts(NamedTuple):
+    """What a question is made of, under the names that promptfoo 0.121.20 has for it in a suite's own `rubricPrompt`.
+
+    The test's variables stand beside (`beside`). `part` is that of a `rubricPrompt` of several questions. `rare`: one
+    that is given to all assertions of a test is hardly meant for this type, unless it has a place for one of these.
+    `whole`: objects are handed to the template as they are.
+    """
+
+    own: dict[str, Any]
+    beside: bool = True
+    part: str | int | None = None
+    rare: bool = False
+    whole: bool = False
+
+    def told(self, call: AssertionCall) -> dict[str, Any]:
+        """The variables that promptfoo gives to a grader beside its question (`context.vars`)."""
+        own = {name: read_as_json(value) if name in _ANSWERS else value for name, value in self.own.items()}
+        return {**call.evidence.vars, **own} if self.beside else own
+
+
+_ANSWERS = frozenset(("output", "completion", "answer", "outputs"))
+"""What promptfoo hands over as the JSON that it is, if it is."""
+
+
+def read_as_json(value: Any) -> Any:
+    """What a text is as JSON, or the text."""
+    if isinstance(value, list):
+        return [read_as_json(item) for item in value]
+    with suppress(ValueError, RecursionError):
+        return js.parse_json(value)
+    return value
+
+
+def own_prompt(call: AssertionCall, asked: QuestionParts) -> str | None:
+    """The suite's own `rubricPrompt`, filled in, chat messages as their JSON; None where it has none for this question.
 
     Raises:
         CannotJudge: it cannot be rendered, or is a function.
     """
-    prompt = call.option("rubricPrompt") or call.evidence.case.options.get("rubricPrompt")
-    if isinstance(prompt, list | dict) and prompt:
-        prompt = js.json_text(prompt)
-    if not isinstance(prompt, str):
+    prompt = _prompt_text(call, asked)
+    if prompt is None:
         return None
-    if prompt.startswith("file://"):
+    env, variables = call.services.env, _for_prompt(call, asked)
+    try:
+        structure = _structure(prompt, call.evidence.reference)
+        if structure is not None:
+            return js.json_text(_filled(structure, variables, env))
+        filled = render(prompt, variables, env=env)
+    except TemplateError as error:
+        raise CannotJudge(f"rubricPrompt: {error}", "template") from error
+    if call.evidence.reference and (wrong := broken_chat(filled)):
+        raise CannotJudge(f"rubricPrompt: {wrong}", "template")
+    return filled
+
+
+def has_own_prompt(call: AssertionCall, asked: QuestionParts) -> bool:
+    """Whether the suite has a `rubricPrompt` for this question.
+
+    Raises:
+        CannotJudge: it cannot be read.
+    """
+    return _prompt_text(call, asked) is not None
+
+
+def _prompt_text(call: AssertionCall, asked: QuestionParts) -> str | None:
+    """The template of `own_prompt`."""
+    own = call.option("rubricPrompt")
+    given = own or call.evidence.case.options.get("rubricPrompt")
+    if isinstance(asked.part, int):
+        parts = given if isinstance(given, list) else []
+        invariant(parts or not given or not call.evidence.reference, "rubricPrompt must be an array")
+        given = parts[asked.part] if asked.part < len(parts) else None
+        given = given.get("content") if isinstance(given, dict) else given
+    elif asked.part is not None:
+        given = given.get(asked.part) if isinstance(given, dict) else None
+    if not given:
+        return None
+    if isinstance(given, list | dict):
+        given = js.json_text(given)
+    if not isinstance(given, str):
+        return None
+    if given.startswith("file://"):
         from tui_eval.formats.promptfoo.judge import expected_values
 
-        if _FUNCTION.search(prompt):
+        if _FUNCTION.search(given):
             raise CannotJudge(
-                f"rubricPrompt: {prompt} is a function, which is not asked for one here: write its text into a file",
+                f"rubricPrompt: {given} is a function, which is not asked for one here: write its text into a file",
                 "not-supported",
             )
-        prompt = read(expected_values.place(prompt.removeprefix("file://"), call.evidence)).strip()
-    value = criteria_of(call)
-    variables = {
-        **call.evidence.vars,
+        given = read(expected_values.place(given.removeprefix("file://"), call.evidence))
+        given = given if call.evidence.reference else given.strip()
+    if asked.rare and not own and not call.evidence.reference and not _has_place(given, asked.own):
+        return None
+    return given
+
+
+def _has_place(prompt: str, names: Collection[str]) -> bool:
+    """Whether a template has a tag with one of these variables."""
+    return re.search(rf"\{{[{{%][^{{}}%]*\b(?:{'|'.join(names)})\b", prompt) is not None
+
+
+def _for_prompt(call: AssertionCall, asked: QuestionParts) -> dict[str, Any]:
+    """The variables of a `rubricPrompt`; the test's own come before what other types of assertions call so. Objects
+    print as their JSON, and by reference are no more than that."""
+    if call.evidence.reference:
+        found = asked.told(call)
+        return found if asked.whole else {name: _as_printed(value) for name, value in found.items()}
+    value, sent = criteria_of(call), call.evidence.prompt_sent or ""
+    elsewhere = {
         "output": call.text,
         "rubric": value,
         "criteria": value,
-        "input": call.evidence.prompt_sent or "",
+        "input": sent,
         "ideal": value,
         "completion": call.text,
-        "question": call.evidence.prompt_sent or "",
+        "question": sent,
         "answer": call.text,
-        **more,
     }
-    try:
-        structure = _structure(prompt)
-        if structure is not None:
-            return js.json_text(_filled(structure, variables, call.services.env))
-        return render(prompt, variables, env=call.services.env)
-    except TemplateError as error:
-        raise CannotJudge(f"rubricPrompt: {error}", "template") from error
+    found = {**elsewhere, **call.evidence.vars, **asked.own}
+    return {name: _that_prints(value) for name, value in found.items()}
+
+
+def _as_printed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return js.json_text(value)
+    if isinstance(value, list) and not isinstance(value, js.FileList):
+        return [js.json_text(item) if isinstance(item, list | dict) else item for item in value]
+    return value
+
+
+def _that_prints(value: Any) -> Any:
+    if isinstance(value, js.FileValue | js.FileList):
+        return value
+    if isinstance(value, dict):
+        return js.FileValue(js.json_text(value), value)
+    if isinstance(value, list):
+        return [
+            js.FileList(js.json_text(item), item) if isinstance(item, list) else _that_prints(item)
+            for item in value
+        ]
+    return value
 
 
 def criteria_of(call: AssertionCall) -> str:
@@ -247,31 +349,31 @@ def criteria_of(call: AssertionCall) -> str:
     return js.json_text(call.value) if isinstance(call.value, dict) else js.string(call.value)
 
 
-def asked_about(call: AssertionCall) -> dict[str, Any]:
-    """The variables that promptfoo gives to a grader beside its question (`context.vars`)."""
-    value, output = criteria_of(call), call.text
-    with suppress(ValueError, RecursionError):
-        output = js.parse_json(output)
-    given, sent = call.evidence.vars, call.evidence.prompt_sent or ""
-    if call.kind in ("factuality", "model-graded-factuality"):
-        return {**given, "input": sent, "ideal": value, "completion": output}
-    if call.kind == "model-graded-closedqa":
-        return {**given, "input": sent, "criteria": value, "completion": output}
-    return {**given, "output": output, "rubric": value}
-
-
 _FUNCTION = re.compile(r"\.[cm]?[jt]s(?::\w+)?$")
 
 
-def _structure(prompt: str) -> Any:
+def _structure(prompt: str, reference: bool) -> Any:
     """The messages (or other data) that a template is as JSON or YAML: its texts are filled in one by one, so
-    that quotes in an output break nothing. None: it is a text."""
+    that quotes in an output break nothing. None: it is a text, as all YAML is by reference; so is YAML with a tag that
+    is no text (`content: {{output}}`)."""
     with suppress(ValueError, RecursionError):
         value = js.parse_json(prompt)
         return value if isinstance(value, list | dict) else None
+    if reference:
+        return None
     with suppress(Exception):  # whatever its YAML is, it is a text then
-        return chat_messages(prompt)
+        messages = chat_messages(prompt)
+        return messages if messages is not None and _only_texts(messages) else None
     return None
+
+
+def _only_texts(value: Any) -> bool:
+    """Whether no value is a bare tag, which to YAML is an object that has an object for a name, or is empty."""
+    if isinstance(value, list):
+        return all(map(_only_texts, value))
+    return not isinstance(value, dict) or (
+        value != {} and all(isinstance(name, str) and _only_texts(item) for name, item in value.items())
+    )
 
 
 def _filled(value: Any, variables: dict[str, Any], env: Any) -> Any:
