@@ -84,6 +84,13 @@ class Usage(msgspec.Struct, omit_defaults=True):
     cached_tokens: int | None = None
 
 
+CODE_TYPES = frozenset(("javascript", "python", "ruby"))
+"""Types of assertions, without `not-`, whose value is code of the suite."""
+OWN_JUDGES = CODE_TYPES | {"webhook"}
+"""Those that are judged by something of the suite's own, its code or a host that it asks: they are handed the whole
+answer with what it cost, and may give any score."""
+
+
 class Assertion(msgspec.Struct, omit_defaults=True, gc=False):
     """One thing expected.
 

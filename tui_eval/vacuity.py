@@ -21,7 +21,7 @@ from msgspec import UNSET
 
 from tui_eval.formats import format_of
 from tui_eval.guard.once import parsed
-from tui_eval.model import NO_VERIFICATION, Assertion, Attempt, Case, Verdict
+from tui_eval.model import CODE_TYPES, NO_VERIFICATION, OWN_JUDGES, Assertion, Attempt, Case, Verdict
 
 NOTHING = "nothing is asserted: it passes whatever is answered"
 _ASSERT_SET = "assert-set"
@@ -32,11 +32,10 @@ _SCORED = frozenset(
      "context-faithfulness", "conversation-relevance", "tool-call-f1", "perplexity-score")
 )  # fmt: skip
 # Their score may be negative, so that even a threshold of 0 can be missed.
-_SCRIPTED = frozenset(("javascript", "python", "ruby", "webhook", "similar", "similar:cosine", "similar:dot"))
+_SCRIPTED = OWN_JUDGES | {"similar", "similar:cosine", "similar:dot"}
 _ALL_OF = frozenset(("contains-all", "icontains-all"))
 _ANY_OF = frozenset(("contains-any", "icontains-any"))
 _AT_LEAST = frozenset(("word-count", "trajectory:step-count", "trajectory:tool-used"))
-_CODE = frozenset(("javascript", "python", "ruby"))
 _NAMED = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*-?\}\}")
 _ANCHORS = r"[\^$]|\\[bB]|\(\?"
 _AT_END = r"(?<!\\)\$\Z"
@@ -213,7 +212,7 @@ def _why(assertion: Assertion, case: Case) -> tuple[str, str] | None:
         return "without a value only the answer 'undefined' fails", "say what the answer must not be"
     check = _INVERTED.get(kind) if inverse else _PLAIN.get(kind)
     message = check(value) if check is not None else None
-    if kind in _CODE:
+    if kind in CODE_TYPES:
         message = _constant(kind, value, assertion.threshold, inverse)
     if message is None:
         message = _by_threshold(kind, inverse, assertion.threshold)

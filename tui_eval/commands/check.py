@@ -31,7 +31,7 @@ from tui_eval.guard.text import visible
 from tui_eval.guard.trust import fingerprints, in_order
 from tui_eval.guard.trust_store import trust_for
 from tui_eval.javascript.values import number_text
-from tui_eval.model import Assertion, Case, Problem, Suite
+from tui_eval.model import OWN_JUDGES, Assertion, Case, Problem, Suite
 from tui_eval.store.printed_commands import shell_line
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -244,7 +244,7 @@ _SHARES = frozenset(
 """Types whose score goes from 0 to 1 and that pass from their threshold on."""
 _AT_MOST = frozenset(("levenshtein", "latency", "cost", "perplexity"))
 """Types that pass where something that is never negative is not above the threshold."""
-_ANY_SCORE = frozenset(("javascript", "python", "ruby", "webhook", "max-score", "pi"))
+_ANY_SCORE = OWN_JUDGES | {"max-score", "pi"}
 """Types that may score more than 1."""
 _REASONS = ("stop", "length", "content_filter", "tool_calls", "function_call", "error")
 _SQL = ("mysql", "mariadb", "postgresql", "postgres", "transactsql", "sqlite", "bigquery", "snowflake", "athena",

@@ -26,7 +26,7 @@ from tui_eval.engine.fingerprints import (
 from tui_eval.engine.plan import Job, databases_of
 from tui_eval.formats import format_of
 from tui_eval.guard.spelling import some_of
-from tui_eval.model import Assertion, Case, Suite
+from tui_eval.model import CODE_TYPES, OWN_JUDGES, Assertion, Case, Suite
 from tui_eval.store import judged_under
 from tui_eval.store.case_state import Column, by_column, column_of
 from tui_eval.store.reader import RunReader
@@ -35,8 +35,6 @@ from tui_eval.store.schema import CaseHistory, RunSummary
 
 Provenance = Mapping[str, Any]
 
-_CODE = frozenset({"javascript", "python", "ruby"})
-"""Assertions whose code is handed what the answer cost."""
 _BY_ANY = "not known is which variables they read (`env` without a name in a template, or `process.env`)"
 
 
@@ -344,8 +342,8 @@ class VerdictSettings:
 def _asks_the_cost(assertion: Assertion) -> bool:
     """Whether it may judge by the cost; of code in a file nobody knows."""
     kind = assertion.type.removeprefix("not-")
-    if kind not in _CODE:
-        return kind in ("cost", "webhook")
+    if kind not in CODE_TYPES:
+        return kind == "cost" or kind in OWN_JUDGES
     told = str(assertion.value)
     return "cost" in told or "file://" in told
 

@@ -50,7 +50,7 @@ from tui_eval.guard.trust import (
     is_variable,
     script,
 )
-from tui_eval.model import Assertion, Case, Suite
+from tui_eval.model import OWN_JUDGES, Assertion, Case, Suite
 from tui_eval.store.run_folders import Store
 from tui_eval.suites.identity import canonical
 
@@ -449,7 +449,7 @@ class _Wants:
     def _asserted(self, one: Assertion, case: Case, base: Path, first: bool) -> None:
         kind = one.type.removeprefix("not-")
         value = one.value
-        if isinstance(value, str) and kind in ("python", "ruby", "javascript", "webhook"):
+        if isinstance(value, str) and kind in OWN_JUDGES:
             if "{{" in value or "{%" in value:
                 value = self._texts.rendered(value, case, base)
             elif not first:

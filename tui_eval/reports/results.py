@@ -14,7 +14,7 @@ import msgspec
 from tui_eval.formats import format_of
 from tui_eval.guard import figures
 from tui_eval.guard.text import storable
-from tui_eval.model import Attempt, Case, DataDetails, Entry, JudgeUse, Reply, Usage, Verdict
+from tui_eval.model import OWN_JUDGES, Attempt, Case, DataDetails, Entry, JudgeUse, Reply, Usage, Verdict
 from tui_eval.reports.nao_metrics import Metrics, Result
 from tui_eval.store import column_names
 from tui_eval.store.imported.results_entries import own_content, said_tokens
@@ -364,7 +364,7 @@ def _details(attempt: Attempt, case: Case) -> dict[str, Any]:
     elif "unanswered" not in details and (before := attempt.before_transforms) is not None:
         details["answer"] = {"text": before.text, "output": before.output}
     told = said_tokens(attempt.transcript)
-    scripts = any(one.type.removeprefix("not-") in _SCRIPTS for one in attempt.verdicts) or any(
+    scripts = any(one.type.removeprefix("not-") in OWN_JUDGES for one in attempt.verdicts) or any(
         isinstance(one.value, str) and one.value.startswith("file://")  # may be a script, for a value
         for one in case.assertions
     )
@@ -376,10 +376,6 @@ def _details(attempt: Attempt, case: Case) -> dict[str, Any]:
     if reported:
         details["reported"] = reported
     return details
-
-
-_SCRIPTS = frozenset({"javascript", "python", "ruby", "webhook"})
-"""Types that are told the answer as it was received (`context.providerResponse.raw`)."""
 
 
 def _reported(reply: Reply, told: Usage | None, scripts: bool) -> dict[str, Any]:

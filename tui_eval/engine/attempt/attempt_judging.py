@@ -34,7 +34,7 @@ from tui_eval.engine.run_context import RunContext
 from tui_eval.guard.masker import Masker
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.text import clip
-from tui_eval.model import Attempt, Case, Compat, Evidence, Reply, Trace, Verdict
+from tui_eval.model import CODE_TYPES, Attempt, Case, Compat, Evidence, Reply, Trace, Verdict
 from tui_eval.store.encoding import encode_json
 
 _NEVER_VERIFY = frozenset(
@@ -306,7 +306,6 @@ _MASK = MASK.encode()
 _OF_VALUES = r"(not-)?trajectory:(tool-args-match|goal-success)"
 """Types that may rest on an attribute of a span; those of `_OF_SPANS` on which spans there are."""
 _OF_SPANS = r"(not-)?(trajectory:|trace-|skill-used)"
-_CODE = r"(not-)?(javascript|python|ruby)"
 
 
 def keep_undecided(judgement: Judgement, recorded: Attempt, masker: Masker, *, edited: bool) -> None:
@@ -368,7 +367,7 @@ def _undecided_by_the_trace(trace: Trace | None) -> Callable[[Verdict], str] | N
     types = _OF_SPANS if spans else _OF_VALUES
 
     def why(verdict: Verdict) -> str:
-        code = verdict.expected if re.match(_CODE, verdict.type) else None
+        code = verdict.expected if verdict.type.removeprefix("not-") in CODE_TYPES else None
         looks = isinstance(code, str) and ("trace" in code or code.startswith(("file://", "package:")))
         return (_CUT if cut else _MASKED) if looks or re.match(types, verdict.type) else ""
 

@@ -14,11 +14,10 @@ from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard.paths import confine
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, Trust
-from tui_eval.model import Assertion, Case, Problem, Reply, Suite
+from tui_eval.model import OWN_JUDGES, Assertion, Case, Problem, Reply, Suite
 
 _FILE = "file://"
 _OF_OPTIONS = ("transform", "postprocess", "rubricPrompt")
-_CODE = frozenset({"javascript", "python", "ruby", "webhook"})
 _JUDGED_BY_VALUE = frozenset(
     {
         "contains", "icontains", "contains-any", "icontains-any", "contains-all", "icontains-all", "starts-with",
@@ -91,7 +90,7 @@ class _Checks:
         if any(text.startswith(_FILE) for text in texts):
             return
         if any("{{" in text or "{%" in text for text in texts):
-            for text in texts if kind not in _CODE else ():
+            for text in texts if kind not in OWN_JUDGES else ():
                 if fault := self._template(text, whole=True):
                     yield Problem(
                         path, line, one.type, f"cannot be rendered: {fault}", f"mend {clip(text, 60)}"

@@ -31,10 +31,9 @@ from tui_eval.guard import figures
 from tui_eval.guard.fair_share import in_turn
 from tui_eval.guard.once import parsed
 from tui_eval.javascript import values as js
-from tui_eval.model import Assertion, Case, Evidence, Reply, Verdict
+from tui_eval.model import CODE_TYPES, Assertion, Case, Evidence, Reply, Verdict
 
 _LISTS = (".yaml", ".yml")
-_SCRIPTS = ("javascript", "python", "ruby")
 _LONG = 20_000
 """Characters of a text that heavy checks judge in a thread: in the loop other cases would wait for it."""
 
@@ -94,7 +93,7 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
                 verdict = verdict_from(call, failed)
                 verdict.passed = False  # whatever it weighs, as there: what raised has measured nothing
                 return verdict, failed
-            if from_script and kind not in _SCRIPTS:
+            if from_script and kind not in CODE_TYPES:
                 _refuse_verdict(assertion.type, value)
         else:
             if isinstance(value, list) and any(map(expected_values.is_file, value)):
@@ -115,7 +114,7 @@ async def judge_output(assertion: Assertion, evidence: JudgeInput, output: Any) 
         result = turned_round(result, kind)
     if unread_there and not evidence.reference:
         result.reason += " (turned round by `not-`; promptfoo ignores it here)"
-    if from_script and result.passed is False and kind in _SCRIPTS and result.evidence:
+    if from_script and result.passed is False and kind in CODE_TYPES and result.evidence:
         path, function = expected_values.split_reference(file)
         place, root = expected_values.place(path, evidence), evidence.services.root
         if value is False:
