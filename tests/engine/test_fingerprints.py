@@ -16,11 +16,11 @@ from tui_eval.agents import for_provider
 from tui_eval.config.project import AgentSpec, Config
 from tui_eval.engine import fingerprints
 from tui_eval.engine.agent_files import named_files
-from tui_eval.engine.case_files import question_files, verdict_files
+from tui_eval.engine.case_files import question_files, verdict_files, with_code
 from tui_eval.engine.fingerprints import AgentsAsked, Fingerprints, asks_otherwise, without_secrets
 from tui_eval.engine.plan import Job
 from tui_eval.engine.provenance import agents_asked
-from tui_eval.guard.trust import Trust
+from tui_eval.guard.trust import CODE_ENDINGS, Trust
 from tui_eval.model import Assertion, Case, Turn
 
 ROOT = Path("/nowhere")
@@ -536,6 +536,16 @@ def test_what_javascript_and_ruby_load_by_a_name_from_their_own_folder_is_a_part
     assert edited in of_case and "lib/other.js" not in of_case
     (tmp_path / edited).write_text("more")
     assert marks.agent_now(spec) != before
+
+
+@pytest.mark.parametrize("ending", (*CODE_ENDINGS, ".sh"))
+def test_code_in_any_language_that_a_suite_may_run_is_taken_with_what_lies_beside_it(
+    tmp_path: Path, ending: str
+) -> None:
+    for name in (f"check{ending}", f"beside{ending}", "words.txt"):
+        (tmp_path / name).write_text("x")
+    found = set(with_code([tmp_path / f"check{ending}"]))
+    assert found == {tmp_path / f"check{ending}", tmp_path / f"beside{ending}"}
 
 
 def test_what_a_long_text_loads_is_found_in_bounded_time(tmp_path: Path) -> None:

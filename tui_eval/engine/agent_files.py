@@ -19,6 +19,7 @@ from typing import Any, TypeGuard
 from tui_eval.agents.neuro_san.neuro_san_worker import NETWORKS, network_files, several
 from tui_eval.config.project import AgentSpec
 from tui_eval.guard.once import parsed
+from tui_eval.guard.trust import JAVASCRIPT_ENDINGS
 
 MOST = 200
 """Files beyond which no more imports are looked for while somebody watches."""
@@ -260,7 +261,7 @@ def _existing(paths: list[Path]) -> list[Path]:
 # -- What code imports.
 
 
-_JAVASCRIPT = (".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx")
+_JAVASCRIPT = (*JAVASCRIPT_ENDINGS, ".jsx", ".tsx")
 _LOADED = re.compile(
     r"""(?:\brequire(?:\.resolve)?\s{0,50}\(|\bimport\b\s{0,50}\(?|\bfrom\b|\brequire_relative\b\s{0,50}\(?)\s{0,50}["'`]([^"'`\n]{1,300})["'`]"""
 )

@@ -20,12 +20,13 @@ from tui_eval.engine.grader_choice import graders_named
 from tui_eval.engine.plan import Job
 from tui_eval.formats import format_of
 from tui_eval.guard.paths import inside, read_plain
+from tui_eval.guard.trust import CODE_ENDINGS
 from tui_eval.model import Case
 from tui_eval.store.encoding import encode_json
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of a file that is looked into."""
-_CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".rb", ".sh"})
+_CODE = frozenset((*CODE_ENDINGS, ".sh"))
 _PREFIX = "file://"
 _ENDS = r"[\s:*?\"'<>|,;)\]}`]"
 """Where a name in a text may end. Any of them may also be a part of it: which it is, the files say."""

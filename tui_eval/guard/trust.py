@@ -15,14 +15,16 @@ from pathlib import Path
 import msgspec
 
 _SHOWN = 80
-_NODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+TYPESCRIPT_ENDINGS = (".ts", ".cts", ".mts")
+JAVASCRIPT_ENDINGS = (".js", ".cjs", ".mjs", *TYPESCRIPT_ENDINGS)
+CODE_ENDINGS = (".py", ".rb", *JAVASCRIPT_ENDINGS)
+"""Files that hold code which a suite may have run."""
 _DIGITS = 32
 """Hexadecimal digits of a fingerprint. Of 10 a person who writes both codes, the one that is agreed to and the one that
 is run in its place, finds two with the same in a second; of 16 in hours."""
 _FINGERPRINT = re.compile(rf"#[0-9a-f]{{{_DIGITS}}}")
 _MARK = re.compile(rf"\[\d+ characters, [0-9a-f]{{{_DIGITS}}}\]\Z")
 """The end of the name of inline code."""
-_CODE_ENDINGS = (".py", ".rb", *_NODE)
 
 
 class NeedsTrust(Exception):
@@ -153,7 +155,7 @@ def from_root(path: Path, root: Path) -> str:
 
 def script(path: Path, root: Path) -> str:
     """The name of running a file, whatever a suite runs it for: a file that may be run is one thing."""
-    with_node = path.suffix.lower() in _NODE
+    with_node = path.suffix.lower() in JAVASCRIPT_ENDINGS
     return f"run {from_root(path, root)}{' with node' if with_node else ''}"
 
 
@@ -208,7 +210,7 @@ def in_order(wanted: Iterable[str]) -> list[str]:
 def _rank(what: str) -> int:
     if what.startswith("run "):
         code = what.startswith("run inline") or any(
-            f"{end}{after}" in f"{what} " for end in _CODE_ENDINGS for after in " :"
+            f"{end}{after}" in f"{what} " for end in CODE_ENDINGS for after in " :"
         )
         return 0 if code else 1
     if is_variable(what):

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tui_eval.guard.trust import TYPESCRIPT_ENDINGS
 from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost, function_body
 from tui_eval.javascript.node_host import NodeHost, NodeMissing, ScriptError
 from tui_eval.scripting.script_host import Lease
@@ -41,7 +42,7 @@ def needs_node(path: Path, source: str, function: str | None = None) -> bool:
     """
     if function is not None and function.startswith("__fn_"):
         return True
-    if path.suffix in (".ts", ".mts", ".cts") or path.name.startswith("promptfooconfig"):
+    if path.suffix in TYPESCRIPT_ENDINGS or path.name.startswith("promptfooconfig"):
         return True
     return _NODE.search(source) is not None
 

@@ -16,6 +16,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+from tui_eval.guard.trust import TYPESCRIPT_ENDINGS
 from tui_eval.javascript.values import is_undefined
 from tui_eval.scripting.script_host import (
     CallResult,
@@ -30,16 +31,12 @@ from tui_eval.scripting.script_host import (
 from tui_eval.scripting.script_process import ScriptProcess
 
 __all__ = [
-    "JAVASCRIPT_ENDINGS",
-    "TYPESCRIPT_ENDINGS",
     "NodeHost",
     "NodeMissing",
     "ScriptError",
     "ScriptTimeout",
 ]
 
-JAVASCRIPT_ENDINGS = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
-TYPESCRIPT_ENDINGS = (".ts", ".cts", ".mts")
 OLDEST = (18, 0)
 """The oldest node whose modules the worker can load."""
 

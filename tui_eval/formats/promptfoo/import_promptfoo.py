@@ -26,12 +26,11 @@ from tui_eval.formats.promptfoo.imported_cases import (
     word,
 )
 from tui_eval.formats.promptfoo.promptfoo_words import mapping
-from tui_eval.formats.promptfoo.read.suite_file import is_pattern
+from tui_eval.formats.promptfoo.read.suite_file import ENDINGS, is_pattern
 from tui_eval.javascript import values as js
 from tui_eval.suites import identity
 
 _CONFIGS = "promptfooconfig*"
-_READ = (".yaml", ".yml", ".json", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
 _USUAL = "promptfooconfig.yaml"
 _ERROR = 2
 """`failureReason` of a row that could not be run or judged."""
@@ -205,7 +204,7 @@ def _suite(path: Path, config: Mapping[str, Any]) -> tuple[str, Path | None]:
         root = place
     above = [place, *(one for one in place.parents if one.is_relative_to(root))]
     for folder in above:
-        found = sorted(one for one in folder.glob(_CONFIGS) if one.suffix.lower() in _READ)
+        found = sorted(one for one in folder.glob(_CONFIGS) if one.suffix.lower() in ENDINGS)
         if len(found) > 1:
             found = [one for one in found if _description(one) == config.get("description")]
         if len(found) == 1:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from tui_eval.guard.text import clip, visible
+from tui_eval.guard.trust import CODE_ENDINGS
 from tui_eval.model import Case
 from tui_eval.store import case_state
 from tui_eval.store.case_state import Column
@@ -19,7 +20,7 @@ from tui_eval.tui.state.lists.case_tree import TreeLine
 
 LONGEST = 20
 """Characters of a name in the status line."""
-CODE = frozenset({".py", ".js", ".cjs", ".mjs", ".ts", ".mts", ".cts", ".rb", ".sh"})
+CODE = frozenset((*CODE_ENDINGS, ".sh"))
 """Endings of files of which it cannot be seen what they do to a suite."""
 
 

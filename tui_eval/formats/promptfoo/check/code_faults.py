@@ -16,10 +16,9 @@ from tui_eval.formats.promptfoo.judge.outside import sends_to
 from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard.once import parsed
 from tui_eval.guard.text import clip
-from tui_eval.guard.trust import inline, inline_in_node
+from tui_eval.guard.trust import JAVASCRIPT_ENDINGS, inline, inline_in_node
 from tui_eval.javascript.inline import OF_NODE
 from tui_eval.javascript.isolate import JavaScriptError, JavaScriptHost, function_body
-from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.model import Assertion, Case, Problem, Suite
 from tui_eval.suites.read_values import problem_of
 

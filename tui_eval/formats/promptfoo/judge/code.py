@@ -35,10 +35,9 @@ from tui_eval.formats.promptfoo.judge.script_results import (
 from tui_eval.formats.promptfoo.judge.spans import trace_of
 from tui_eval.guard import figures
 from tui_eval.guard.paths import confine, no_file
-from tui_eval.guard.trust import inline, inline_in_node, script
+from tui_eval.guard.trust import JAVASCRIPT_ENDINGS, inline, inline_in_node, script
 from tui_eval.javascript import values as js
 from tui_eval.javascript.inline import better_in_node, inline_folder, needs_node
-from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.model import Assertion, Case, Evidence, Reply
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from tui_eval.formats.promptfoo.judge.assertion_call import read
 from tui_eval.formats.promptfoo.judge.script_results import ScriptFailed, ScriptLost
 from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard.paths import confine
+from tui_eval.guard.trust import CODE_ENDINGS
 from tui_eval.javascript import values as js
 from tui_eval.model import Case, Reply
 from tui_eval.nunjucks.templates import TemplateError, including, is_partial, render_value
 from tui_eval.yaml import yaml_lines
 
 _FILE = "file://"
-_OUR_SCRIPTS = (".py", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".rb")
 
 
 def rendered(value: Any, evidence: JudgeInput) -> Any:
@@ -63,7 +63,7 @@ async def from_file(reference: str, evidence: JudgeInput, output: Any, config: A
     """
     path, function = split_reference(reference)
     target = place(path, evidence)
-    if target.suffix in _OUR_SCRIPTS:
+    if target.suffix in CODE_ENDINGS:
         try:
             value = await code.call_file(target, function, evidence, output, config, default="get_assert")
         except ScriptLost:
@@ -97,7 +97,7 @@ async def loaded_early(value: Any, evidence: JudgeInput) -> Any:
         return value
     path, _ = split_reference(value)
     target = place(path, evidence)
-    if target.suffix in _OUR_SCRIPTS:
+    if target.suffix in CODE_ENDINGS:
         return value
     return parsed(path, target.suffix, await asyncio.to_thread(read, target), whole=True)
 
@@ -114,7 +114,7 @@ async def with_files(listed: list[Any], evidence: JudgeInput) -> list[Any]:
 async def _content(reference: str, evidence: JudgeInput) -> Any:
     path, _ = split_reference(reference)
     target = place(path, evidence)
-    if target.suffix in _OUR_SCRIPTS:
+    if target.suffix in CODE_ENDINGS:
         raise CannotJudge(f"{path}: a list's items cannot be made by code", "file")
     _supported(path, target, evidence)
     return parsed(path, target.suffix, await asyncio.to_thread(read, target))
@@ -143,7 +143,7 @@ def split_reference(reference: str) -> tuple[str, str | None]:
     """The path and the function of `file://path:function`; a drive letter is no function."""
     path = reference.removeprefix(_FILE)
     head, colon, function = path.rpartition(":")
-    if colon and len(head) > 1 and Path(head).suffix in _OUR_SCRIPTS:
+    if colon and len(head) > 1 and Path(head).suffix in CODE_ENDINGS:
         return head, function
     return path, None
 

@@ -11,8 +11,8 @@ from tui_eval.assertions.judge_input import JudgeInput
 from tui_eval.formats.promptfoo.judge import code, expected_values
 from tui_eval.formats.promptfoo.judge.assertion_call import PASSED, AssertionCall, Result, invariant, read
 from tui_eval.formats.promptfoo.judge.json_schema import mismatch
+from tui_eval.guard.trust import JAVASCRIPT_ENDINGS
 from tui_eval.javascript import values as js
-from tui_eval.javascript.node_host import JAVASCRIPT_ENDINGS
 from tui_eval.model import Evidence
 
 _LINE = r"[^\n\r\u2028\u2029]+"  # JavaScript's `.+`

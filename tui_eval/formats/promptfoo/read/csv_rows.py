@@ -14,7 +14,7 @@ from typing import Any, overload
 from msgspec import UNSET
 
 from tui_eval.formats.promptfoo.promptfoo_words import ListError, split_list
-from tui_eval.formats.promptfoo.read.promptfoo_types import BASE_TYPES, WITH_THRESHOLD
+from tui_eval.formats.promptfoo.read.promptfoo_types import BASE_TYPES, JAVASCRIPT, WITH_THRESHOLD
 from tui_eval.formats.promptfoo.read.suite_file import SuiteReading, brief
 from tui_eval.formats.promptfoo.read.suite_tests import PromptfooTest
 from tui_eval.formats.promptfoo.read.test_rows import CsvError, records
@@ -327,7 +327,7 @@ def _grammar(names: Iterable[str]) -> re.Pattern[str]:
 
 _GRAMMAR = _grammar(BASE_TYPES)
 _REFERENCE = _grammar(name for name in BASE_TYPES if not name.startswith("similar:"))
-_SCRIPT = re.compile(r"file://.*\.(?:js|cjs|mjs|ts|cts|mts)\Z")
+_SCRIPT = re.compile(rf"file://.*\.(?:{'|'.join(JAVASCRIPT)})\Z")
 _PYTHON = re.compile(r"file://.*\.py(?::\w+)?\Z")
 _CODE = ("javascript:", "fn:", "eval:")
 

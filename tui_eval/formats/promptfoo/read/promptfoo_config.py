@@ -53,7 +53,7 @@ IGNORED = {
 }
 """Keys that are read and have no effect, and why."""
 
-HOOK = re.compile(r"file://(.+\.(?:py|js|cjs|mjs|ts|cts|mts))(?::(\w+))?\Z", re.DOTALL)
+HOOK = re.compile(rf"file://(.+\.(?:{promptfoo_types.CODE}))(?::(\w+))?\Z", re.DOTALL)
 """An entry of `extensions`."""
 
 

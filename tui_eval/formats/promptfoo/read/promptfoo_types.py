@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tui_eval.formats.promptfoo.read.suite_file import LineOf, SuiteReading, brief, dotted_key
+from tui_eval.guard.trust import JAVASCRIPT_ENDINGS
 
 # -- What the options of tests and of the evaluation may be: promptfoo says nothing of a wrong one and leaves it out.
 
@@ -273,4 +274,6 @@ IMAGES = {
 """Endings of images, and what they are called in a `data:` URL."""
 
 MEDIA = frozenset(IMAGES) | names("mp4 webm ogg mov avi wmv mkv m4v mp3 wav flac aac m4a wma aiff opus")
-JAVASCRIPT = frozenset({"js", "cjs", "mjs", "ts", "cts", "mts"})
+JAVASCRIPT = frozenset(ending[1:] for ending in JAVASCRIPT_ENDINGS)
+CODE = "|".join(("py", *sorted(JAVASCRIPT)))
+"""For a pattern: the endings of files whose functions are called."""

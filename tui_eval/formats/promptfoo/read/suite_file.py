@@ -22,7 +22,7 @@ from tui_eval.guard.masker import Masker
 from tui_eval.guard.paths import TooLong, confine, matching
 from tui_eval.guard.secrets import in_addresses
 from tui_eval.guard.spelling import close_to
-from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.guard.trust import JAVASCRIPT_ENDINGS, NeedsTrust, Trust
 from tui_eval.model import Compat, Problem
 from tui_eval.yaml import yaml_lines
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # -- Which files are configurations of promptfoo.
 
 
-ENDINGS = (".yaml", ".yml", ".json", ".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
+ENDINGS = (".yaml", ".yml", ".json", *JAVASCRIPT_ENDINGS)
 
 _TOP = re.compile(r"""^["']?(prompts|providers|targets|tests|scenarios)["']?[ \t]*:""", re.MULTILINE)
 

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from tui_eval.extensions import adding
 from tui_eval.formats.promptfoo.read import csv_rows
-from tui_eval.formats.promptfoo.read.promptfoo_types import JAVASCRIPT
+from tui_eval.formats.promptfoo.read.promptfoo_types import CODE, JAVASCRIPT
 from tui_eval.formats.promptfoo.read.references import References
 from tui_eval.formats.promptfoo.read.suite_file import (
     LineOf,
@@ -116,7 +116,7 @@ def _page(url: str, address: str) -> dict[str, Any]:
     return page
 
 
-_FUNCTION = re.compile(r"(.+\.(?:py|js|cjs|mjs|ts|cts|mts)):([\w.]+)\Z")
+_FUNCTION = re.compile(rf"(.+\.(?:{CODE})):([\w.]+)\Z")
 _SHEET = re.compile(r"(.+\.xlsx?)#(.+)\Z", re.IGNORECASE)
 _REMOTE = ("http://", "https://", "huggingface://", "az://", "s3://", "gs://", "sharepoint://")
 DEEPEST = 8
