@@ -248,15 +248,28 @@ class Judgement(msgspec.Struct):
 
 _PASS = r"\bpass(?:e[sd]|ing)?\b"  # no "password", of which a judge may speak beside either word, or neither
 _FAIL = r"\bfail(?:s|ed|ing|ures?)?\b"
-_WORDS = r"(?:[^\S\n]+(?!(?:and|but|hence|or|so|then|therefore|thus|which)\b)\w+){0,8}"
+_WORDS = (
+    r"(?:[^\S\n]+(?!(?:and|but|hence|or|so|then|therefore|thus|which)\b)[\w'’-]+(?:,[^,.;\n]{1,40},)?){0,8}"
+)
 """Up to eight words of a line, none of which begins a part of its own."""
+_SAID = rf"[^\S\n]+[\"'`*]{{0,3}}(?:{_PASS}|{_FAIL})"
+_WANTING = (
+    r"\b(?:almost|condition|denied|far[^\S\n]+from|hardly|insufficient|instead[^\S\n]+of|in[^\S\n]+no[^\S\n]+way"
+    r"|lacks|must|needed|needs|nearly|order|rather[^\S\n]+than|refuses?|required|unlikely|would[^\S\n]+have|wrong)"
+)
+"""Words of what is wanted for a pass, before it."""
 _DENIED = (
-    rf"(?:\bno|(?:\b(?:not|cannot|never|neither|none|unable[^\S\n]+to)|n['’]t){_WORDS})"  # does not quite pass
-    rf"[^\S\n]+[\"'`*]{{0,3}}(?:{_PASS}|{_FAIL})"  # on that line: "It names no price\nFAIL" denies nothing
-    r"|\b(?:no|non|not)[-_](?:pass|fail)"
+    rf"(?:\bno|(?:\b(?:not|cannot|never|neither|none|unable[^\S\n]+to)|n['’]t)(?:,[^,.;\n]{{1,40}},)?{_WORDS})"
+    rf"[^\S\n]+[\"'`*]{{0,3}}(?:{_PASS}|{_FAIL})"  # does not quite pass; "It names no price\nFAIL" denies nothing
+    rf"|{_WANTING}{_WORDS}[^\S\n]+[\"'`*]{{0,3}}{_PASS}"
+    rf"|\b(?:do|does|did|would|will|should|can|could)(?:[^\S\n]+not|n['’]t)\s+{_PASS}"
+    r"|\b(?:no|non|not)[-_](?:pass|fail)|\bto[^\S\n]+pass[^\S\n]+(?:\w+[^\S\n]+){0,2}(?:must|needs?|would|has|have)\b"
+    rf"|{_PASS}[^\S\n]+(?:(?:denied|unmet|withheld)\b|(?:(?:is|was|are|were|be|can|could|would|should|bar|criteri\w+"
+    r"|conditions?|mark|grade|verdict)[^\S\n]+){1,3}(?:not|never|denied|unmet|withheld)\b"
+    r"|(?:(?:bar|criteri\w+|conditions?|mark|grade|verdict)[^\S\n]+){0,2}(?:cannot|\w+n['’]t)\b)"  # is not warranted
     r"|\b(?:pass|fail)\w*[\"'`*]*\s*(?:"  # {"pass": false}, not pass: 0.95
     r"(?:[-:=?.–—→❌]|is\b|was\b)[\s\"'`*>]*(?:false\b|(?:no|0(?:\.0+)?(?!\.?\d))\s*(?:[\"'`*,;.}\n]|$)|[❌✗✘])"
-    r"|\?\s*(?:\w+[^\S\n]+){1,2}(?:not\b|\w+n['’]t\b))"  # Does it pass? It does not.
+    r"|(?:(?:it|this|that)\b)?\?\s*(?:\w+[^\S\n]+){0,2}(?:not\b|\w+n['’]t\b))"  # Does it pass? It does not.
 )
 _STARTS = 1000
 """Braces at which an object may begin: each costs the reading of what follows."""
