@@ -579,6 +579,30 @@ async def test_a_comparison_has_no_name_by_reference_whatever_comes_of_it() -> N
     assert not any("best" in attempt.named_scores for attempt in attempts)
 
 
+@pytest.mark.parametrize(
+    ("said", "passed"),
+    [
+        ("No, it does not pass.", None),
+        ("The submission does not pass", None),
+        ("I would not say yes", None),
+        ("This is a non-pass", None),
+        ("It is not polite, so the answer is not Y", None),
+        ("Polite throughout.\n\nY", True),
+        ("It curses.\nN.", False),
+        ("So the answer is Y", True),
+        ("It is polite. Answer: **Yes**", True),
+        ("yes", True),
+        ("Verdict: no", False),
+        ("It is polite - yes", True),
+        ("", None),
+    ],
+)
+async def test_a_closed_question_answered_in_a_sentence_is_no_yes(said: str, passed: bool | None) -> None:
+    """The last word decided: "No, it does not pass." passed."""
+    services, _ = services_answering(said)
+    assert (await judged(QA, services)).verdicts[0].passed is passed
+
+
 async def test_columns_that_nobody_compares_are_no_pass() -> None:
     services, _ = services_answering()
     judgement = await judged({"type": "max-score"}, services)

@@ -124,8 +124,7 @@ async def closed_qa(call: AssertionCall) -> Result:
     answer, text = await said.ask(system, question, schema_of(**{"reason": TEXT, "pass": TRUTH}), asked)
     passed = judges.passing(answer.get("pass", answer.get("answer")), call.inverse)
     if passed is None and not answer:
-        last = text.strip().rsplit(None, 1)[-1:] or [""]
-        passed = judges.truth(last[0])
+        passed = _said_last(text)
     if passed is None:
         return unreadable(call, said, text)
     reason = str(
@@ -134,6 +133,24 @@ async def closed_qa(call: AssertionCall) -> Result:
     holds = passed != call.inverse
     told = judged(call, holds, reason, float(holds))
     return Result(holds, float(holds), reason, actual=call.text, judge=said.judge, evidence=told)
+
+
+_LAST = re.compile(r"(?:.*(?:[:=→–—]|\s-(?=\s)))?[\s\"'`*_(]*(\w+)[\s\"'`*_).!]*")
+"""A line that is one word, or what stands behind a label."""
+_LETTER = re.compile(r"(?<!\bnot )(?<!n't )(?<!n’t )\b([YN])[\"'`*_).!]*\s*\Z")
+
+
+def _said_last(text: str) -> bool | None:
+    """Yes or no as the end of a reply without an object: its last line, or the letter it ends in. The last word of a
+    sentence is none ("it does not pass")."""
+    line = next((one for one in reversed(text.splitlines()) if one.strip()), "")
+    word = _LAST.fullmatch(line.strip()) if len(line) <= _LONGEST_LINE else None
+    decided = judges.truth(word[1]) if word else None
+    letter = _LETTER.search(line[-_LONGEST_LINE:]) if decided is None else None
+    return letter[1] == "Y" if letter else decided
+
+
+_LONGEST_LINE = 200
 
 
 def _closed_there(call: AssertionCall, said: GraderReply, text: str) -> Result:
