@@ -61,6 +61,22 @@ def test_an_agent_that_is_named_twice_is_asked_once(cli: Cli, two_models: Path, 
     assert len(server.requests) == 2
 
 
+@pytest.mark.parametrize("option", ["--failed", "--changed"])
+def test_a_model_that_is_named_for_what_failed_stays_a_column(
+    cli: Cli, two_models: Path, option: str
+) -> None:
+    """It was none any more once the suite's own model ran again: `--failed` left its red out, and said all passed."""
+    suite = two_models / "one/suite.yaml"
+    suite.write_text(suite.read_text().replace("[beta]", "[zeta]"))
+    cli("run", "one")
+    assert ("beta", "sloppy", "failed") in ran(
+        cli("run", "one", option, "-m", "sloppy", "--display", "json").out
+    )
+    cli("run", "one")
+    again = cli("run", "one", "--failed", "--display", "json")
+    assert sorted(ran(again.out)) == [("beta", "good", "failed"), ("beta", "sloppy", "failed")]
+
+
 @pytest.mark.parametrize(
     "slip", ["base_ulr: 'http://127.0.0.1:9/v1'", "max_steps: 0", "system: 3", "stream: true, stream: false"]
 )

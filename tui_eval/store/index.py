@@ -42,7 +42,7 @@ from tui_eval.store.run_folders import (
 from tui_eval.store.schema import CaseHistory, RunInfo, RunSummary
 from tui_eval.store.summary import CaseSummary, CaseTaker
 
-_VERSION = 25
+_VERSION = 26
 _KEPT_PER_COLUMN = 12
 _BUSY_SECONDS = 10.0
 _TABLES = """

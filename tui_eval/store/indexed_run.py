@@ -43,10 +43,12 @@ def _case_set(marks: Iterable[bytes]) -> tuple[bytes, bytes]:
 def _asked(info: RunInfo) -> Asked:
     """Whose choice the columns of a run were, by what it was asked for."""
     given = info.options
-    again = ("cells", "pairs", "failed_only", "changed_only", "continue_from", "rescores", "step")
+    again = ("cells", "pairs", "continue_from", "rescores", "step")
     if any(given.get(name) for name in again) or given.get("first_attempt", 1) != 1:
         return "again"
-    return "named" if given.get("agents") or given.get("models") else "own"
+    if given.get("agents") or given.get("models"):
+        return "named"  # with `--failed`, too: the column is asked because it was named
+    return "again" if given.get("failed_only") or given.get("changed_only") else "own"
 
 
 class Results:
