@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,19 @@ from aiohttp import web
 
 from tests.servers.base import Planned, Server
 from tests.support.agents import agent, context, services, talk
+from tests.support.waiting import until
 from tui_eval import causes
-from tui_eval.agents import AgentError, Request, create
+from tui_eval.agents import Agent, AgentError, Request, create
 from tui_eval.agents.http import http_call
 from tui_eval.agents.http.error_answers import fact_first
 from tui_eval.agents.http.http_call import HttpCall
 from tui_eval.agents.models.finish_reasons import failure, silence
 from tui_eval.agents.nao.nao_agent import in_place_of_an_answer
+from tui_eval.agents.programs import command
+from tui_eval.agents.promptfoo.promptfoo_websocket import WebSocketSession
 from tui_eval.config.project import AgentSpec
-from tui_eval.events import Note, TextDelta, ToolCall, ToolResult, UsageReport
-from tui_eval.model import Reply, Usage
+from tui_eval.events import Exchanged, Note, TextDelta, ToolCall, ToolResult, UsageReport
+from tui_eval.model import Exchange, Reply, Usage
 
 
 class Gateway(Server):
@@ -1115,3 +1118,137 @@ async def test_an_empty_body_is_said_to_be_empty(server: Gateway, kind: str) -> 
         with pytest.raises(AgentError, match="is empty" if kind != "ollama" else None) as failed:
             await asked(server, kind, Planned(status=status, raw=raw))
         assert ("(HTTP 204)" in str(failed.value)) == (status == 204 and kind != "ollama")
+
+
+# -- A time limit, or Ctrl-C, in the middle of an answer: what was asked and what had come of it is kept.
+
+BEGUN = {
+    "http": b"data: the answer beg",
+    "openai": b'data: {"choices": [{"index": 0, "delta": {"content": "the answer beg"}}]}\n\n',
+    "anthropic": b'event: ping\ndata: {"type": "ping", "text": "the answer beg"}\n\n',
+    "nao": b'{"text": "the answer beg',
+    "neuro-san": b'{"response": {"type": "AGENT", "text": "the answer beg"}}\n',
+    "ollama": b'{"message": {"role": "assistant", "content": "the answer beg"}}\n',
+    "promptfoo-http": b'{"text": "the answer beg',
+}
+
+
+async def cut_off(it: Agent, begun: Callable[[], object]) -> list[Exchange]:
+    """What is told of requests by a turn that is cancelled once its answer has begun, or that ends itself."""
+    told: list[Exchange] = []
+
+    async def ask() -> None:
+        session = await it.open(context())
+        async for event in session.send(Request(1, "how many?")):
+            if isinstance(event, Exchanged):
+                told.append(event.exchange)
+
+    asking = asyncio.ensure_future(ask())
+    await until(lambda: asking.done() or begun())
+    asking.cancel()
+    with pytest.raises((asyncio.CancelledError, AgentError)):
+        await asking
+    await it.close()
+    return told
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("kind", BEGUN)
+async def test_what_had_come_of_an_answer_that_is_cut_off_is_kept(
+    kind: str, answers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of most agents neither the request nor what was paid for of the answer was to be seen anywhere."""
+    asked_for, heard, over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    chunks = HttpCall.chunks
+
+    async def as_heard(call: HttpCall) -> AsyncGenerator[bytes]:
+        async for chunk in chunks(call):
+            yield chunk
+            heard.set()
+
+    monkeypatch.setattr(HttpCall, "chunks", as_heard)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if answers:
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + BEGUN[kind])
+            await writer.drain()
+        asked_for.set()
+        await over.wait()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        options: dict[str, Any] = {"url": url}
+        if kind in ("openai", "anthropic", "ollama"):
+            options = {"base_url": url, "model": "small", "api_key": "k"}
+        elif kind == "nao":
+            options["token"] = "a token of nao's"
+        elif kind == "promptfoo-http":
+            options["config"] = {"method": "POST", "body": {"q": "{{prompt}}"}}
+        if kind == "ollama":
+            del options["api_key"]
+        begun = heard if answers else asked_for
+        (told,) = await cut_off(agent(kind, tmp_path, **options), begun.is_set)
+        over.set()
+    assert told.note == "cut off" and "how many?" in told.request
+    assert ("the answer beg" in told.response, told.status) == ((True, 200) if answers else (False, None))
+
+
+async def test_what_had_come_over_a_websocket_that_is_cut_off_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+
+    async def gathered(_: WebSocketSession, __: Any, text: str, ___: Request) -> tuple[str, bool]:
+        heard.append(text)
+        return text, False
+
+    monkeypatch.setattr(WebSocketSession, "_gathered", gathered)
+
+    async def speak(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.receive()
+        await socket.send_str("the answer beg")
+        await socket.receive()
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/", speak)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    config = {"messageTemplate": "{{prompt}}", "streamResponse": "(a, d) => [d.data, false]"}
+    it = agent("websocket", tmp_path, url=f"ws://127.0.0.1:{runner.addresses[0][1]}/", config=config)
+    (told,) = await cut_off(it, lambda: heard)
+    await runner.cleanup()
+    assert told.note == "cut off" and told.request.endswith("how many?")
+    assert told.response == "the answer beg"
+
+
+@pytest.mark.parametrize(
+    ("rest", "note"),
+    [("sleep 60", "cut off; it loads"), ("yes", "failed; it loads")],
+    ids=["hangs", "floods"],
+)
+async def test_what_a_program_wrote_before_it_is_ended_is_kept(
+    tmp_path: Path, rest: str, note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "OUTPUT_LIMIT", 1_000_000)
+    outputs: list[command.Output] = []
+    read = command.Output.read
+
+    async def known(output: command.Output) -> None:
+        outputs.append(output)
+        await read(output)
+
+    monkeypatch.setattr(command.Output, "read", known)
+    it = agent("command", tmp_path, command=["sh", "-c", f"echo it loads >&2; echo the answer beg; {rest}"])
+
+    def spoke() -> bool:
+        return rest != "yes" and len(outputs) == 2 and all(one.size for one in outputs)
+
+    (told,) = await cut_off(it, spoke)
+    assert told.note == note
+    assert "how many?" in told.request and told.response.startswith("the answer beg\n")

@@ -81,9 +81,11 @@ class HttpCall:
         self._response: aiohttp.ClientResponse | None = None
         self._received: list[bytes] = []
         self._kept = 0
-        self._reported = False
+        self._reported = True
         self._heard = False
         self._broken = False
+        self._cut = False
+        """Whether a time limit, or a person, ended it: what had come of it is kept as far as it goes."""
         self.ended = False
         """Whether what came of a stream says that it is all."""
         self._leaves = 0.0
@@ -108,7 +110,14 @@ class HttpCall:
                     yield self.exchanged(reason)
                     raise unanswered(self.url, error) from None
                 wait = backoff(attempt)
+            except AgentError:
+                self._reported = True  # nothing was sent
+                raise
+            except asyncio.CancelledError:
+                self._cut = True
+                raise
             except (ValueError, TypeError) as error:
+                self._reported = True
                 raise AgentError(
                     f"this cannot be sent to {self.url}: {one_line(str(error))}",
                     code="not-sent",
@@ -150,7 +159,7 @@ class HttpCall:
             await self.close()
             yield Retrying(reason, round(wait, 3))
             await asyncio.sleep(wait)
-            self._received, self._kept, self._reported = [], 0, False
+            self._received, self._kept = [], 0
 
     async def chunks(self) -> AsyncGenerator[bytes]:
         """The body as it arrives.
@@ -202,6 +211,9 @@ class HttpCall:
                 )
         except AgentError:
             self._broken = True
+            raise
+        except asyncio.CancelledError:
+            self._cut = True
             raise
         except FAILURES as error:
             self._broken = True
@@ -308,6 +320,7 @@ class HttpCall:
         self._reported = True
         body = _clipped(self.body or b"", len(self.body or b""))
         received = _clipped(b"".join(self._received), self._kept)
+        note = note or ("cut off" if self._cut else "")
         clipped = f"cut at {KEPT // 1000} kB of {self._kept // 1000} kB" if self._kept > KEPT else ""
         return Exchanged(
             Exchange(
@@ -332,8 +345,8 @@ class HttpCall:
 
     @property
     def unreported(self) -> bool:
-        """Whether this request was answered and `exchanged` not asked for since."""
-        return self.status is not None and not self._reported
+        """Whether this request was sent and `exchanged` not asked for since."""
+        return not self._reported
 
     async def whole(self) -> bytes:
         """Send the request, read all of the answer and close: for one of which nothing is shown meanwhile.
@@ -364,6 +377,7 @@ class HttpCall:
     async def _send(self) -> None:
         self.started_at, self._began = time.time(), time.perf_counter()
         self.status, self.reason, self.headers = None, "", {}
+        self._reported = False
         response = await self.client.request(self.method, self.url, self._sent, self.body)
         self._response, self.status, self.reason = response, response.status, response.reason or ""
         try:

@@ -8,6 +8,7 @@ over two of them would be found by no assertion.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import re
 import time
@@ -251,6 +252,10 @@ class HttpSession(RememberingSession):
             yield call.exchanged()
             events, reply = self._read("".join(parts), request, call.headers.get("content-type", ""))
             parts.clear()  # the reply has what is in it
+        except asyncio.CancelledError:
+            if call.unreported:
+                yield call.exchanged()
+            raise
         except AgentError as error:
             if call.unreported:
                 yield call.exchanged("failed")

@@ -3,6 +3,7 @@ record whatever becomes of it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -133,6 +134,10 @@ async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:
         async for events in answer.take(call):
             for event in events:
                 yield event
+    except asyncio.CancelledError:
+        if call.unreported:
+            yield call.exchanged()
+        raise
     except AgentError as error:
         if call.unreported:
             yield call.exchanged("failed")

@@ -402,9 +402,11 @@ class NaoSession(Session):
                         status=401,
                         said="check your credentials",
                     ) from None
-            except (asyncio.CancelledError, GeneratorExit):
+            except (asyncio.CancelledError, GeneratorExit) as left:
                 if stream.chat_id:
                     await self._stop(stream.chat_id)
+                if call.unreported and isinstance(left, asyncio.CancelledError):
+                    yield call.exchanged()
                 raise
             else:
                 yield call.exchanged()

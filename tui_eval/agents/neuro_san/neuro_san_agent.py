@@ -81,6 +81,10 @@ class OverHttp:
             async for line in call.lines():
                 for event in reader.take(self._decoded(line, kept)):
                     yield event
+        except asyncio.CancelledError:
+            if call.unreported:
+                yield _told(call.exchanged(), body, kept)
+            raise
         except AgentError as error:
             if call.unreported:
                 yield _told(call.exchanged("failed"), body, kept)

@@ -59,9 +59,11 @@ async def run_program(
     cwd: str | Path,
     more: Mapping[str, str],
     memory: float | None = None,
+    written: list[Output] | None = None,
 ) -> tuple[int, bytes, bytes]:
     """The exit code, and what it wrote to its output and its errors. `more` is added to the environment, after
-    what the suite adds; each of its processes may have `memory` (gigabytes; None: the usual).
+    what the suite adds; each of its processes may have `memory` (gigabytes; None: the usual). `written` gets both
+    outputs as they are read, for who has to know them although it does not end.
 
     Raises:
         AgentError: it cannot be run, or writes without end.
@@ -97,7 +99,9 @@ async def run_program(
     child_limits.groups.add(process.pid)
     child_limits.limit(process.pid, child_limits.limit_of(memory))
     assert process.stdin and process.stdout and process.stderr
-    out, err = _Output(process.stdout, argv[0]), _Output(process.stderr, argv[0], ERROR_KEPT)
+    out, err = Output(process.stdout, argv[0]), Output(process.stderr, argv[0], ERROR_KEPT)
+    if written is not None:
+        written += [out, err]
     tasks = [asyncio.ensure_future(part) for part in (out.read(), err.read(), _write(process.stdin, stdin))]
     try:
         await _ended(process, tasks, (out, err))
@@ -131,7 +135,7 @@ def _end_what_left_the_group(pid: int) -> None:
 
 
 async def _ended(
-    process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task[None]], outputs: Sequence[_Output]
+    process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task[None]], outputs: Sequence[Output]
 ) -> None:
     """Until it has said everything: to the end of its output, or, where what it started holds that open, until
     it has ended itself and nothing more comes.
@@ -162,7 +166,7 @@ async def _exit(process: asyncio.subprocess.Process) -> None:
                 await process.wait()
 
 
-class _Output:
+class Output:
     """What a program writes to one of its outputs, of `kept` bytes the beginning and the end."""
 
     def __init__(self, stream: asyncio.StreamReader, name: str, kept: int = OUTPUT_LIMIT) -> None:
@@ -269,20 +273,34 @@ class CommandSession(RememberingSession):
             argv += [prompt_of(request), encode(agent.options).decode(), encode(context).decode()]
         else:
             stdin = encode(turn_body(request, self.context, self.messages))
-        code, out, err = await self._run(argv, stdin)
-        spent = round((time.monotonic() - began) * 1000, 1)
-        logged = one_line(("…" if len(err) > 2000 else "") + err[-2000:].decode("utf-8", "replace"), 1000)
-        yield Exchanged(
-            Exchange(
-                turn=request.turn,
-                request=f"{shlex.join(argv)}\n\n{_kept(stdin)}",
-                response=_kept(out),
-                status=code if code >= 0 else None,
-                started_at=started_at,
-                duration_ms=spent,
-                note=logged if code >= 0 else "; ".join(filter(None, (f"signal {-code}", logged))),
+        written: list[Output] = []
+
+        def exchanged(code: int | None, note: str = "") -> Exchanged:
+            out, err = (one.taken() for one in written) if written else (b"", b"")
+            logged = one_line(("…" if len(err) > 2000 else "") + err[-2000:].decode("utf-8", "replace"), 1000)
+            return Exchanged(
+                Exchange(
+                    turn=request.turn,
+                    request=f"{shlex.join(argv)}\n\n{_kept(stdin)}",
+                    response=_kept(out),
+                    status=code,
+                    started_at=started_at,
+                    duration_ms=round((time.monotonic() - began) * 1000, 1),
+                    note="; ".join(filter(None, (note, logged))),
+                )
             )
-        )
+
+        try:
+            code, out, err = await self._run(argv, stdin, written)
+        except asyncio.CancelledError:
+            yield exchanged(None, "cut off")
+            raise
+        except AgentError:
+            if written:
+                yield exchanged(None, "failed")
+            raise
+        spent = round((time.monotonic() - began) * 1000, 1)
+        yield exchanged(code if code >= 0 else None, f"signal {-code}" if code < 0 else "")
         text = out.decode("utf-8", "replace")
         said = _ANSI.sub("", err.decode("utf-8", "replace")).strip()
         if code != 0 or (agent.promptfoo and said and not text.strip()):
@@ -331,11 +349,11 @@ class CommandSession(RememberingSession):
             raise AgentError(what, answer=text, code="unreadable", said=said, place=name)
         return read_reply(text.removeprefix("\ufeff").rstrip("\r\n"), turn, Paths())
 
-    async def _run(self, argv: list[str], stdin: bytes) -> tuple[int, bytes, bytes]:
+    async def _run(self, argv: list[str], stdin: bytes, written: list[Output]) -> tuple[int, bytes, bytes]:
         agent = self.agent
         # What programs are given by the environment: OpenTelemetry's convention for child processes.
         more = {**agent.env, **{name.upper(): value for name, value in self.context.trace_headers.items()}}
-        return await run_program(argv, stdin, agent.cwd, more, agent.services.script_memory)
+        return await run_program(argv, stdin, agent.cwd, more, agent.services.script_memory, written)
 
 
 def turn_body(request: Request, context: SessionContext, messages: list[dict[str, Any]]) -> dict[str, Any]:

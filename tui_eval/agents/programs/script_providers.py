@@ -16,7 +16,7 @@ from typing import Any
 from tui_eval.agents.base import Agent, AgentError, Capabilities, Request, Services, Session, SessionContext
 from tui_eval.agents.entry_options import Options
 from tui_eval.agents.loose_json import decode, encode, one_line
-from tui_eval.agents.programs.command import run_program
+from tui_eval.agents.programs.command import Output, run_program
 from tui_eval.agents.programs.suite_scripts import ScriptConfig, Scripts
 from tui_eval.agents.promptfoo.provider_response import (
     call_context,
@@ -196,9 +196,15 @@ class RubySession(Session):
             }
             more = {name.upper(): value for name, value in self.context.trace_headers.items()}
             command = [agent.program, "-e", _CALL]
-            code, out, err = await run_program(
-                command, encode(given), agent.file.parent, more, agent.services.script_memory
-            )
+            written: list[Output] = []
+            try:
+                code, out, err = await run_program(
+                    command, encode(given), agent.file.parent, more, agent.services.script_memory, written
+                )
+            except (asyncio.CancelledError, AgentError):
+                if said := b"".join(one.taken() for one in written).decode("utf-8", "replace").strip():
+                    yield _printed(said)
+                raise
             answer = result.read_bytes() if code == 0 and result.is_file() else b""
         if said := (out + err if code == 0 else out).decode("utf-8", "replace").strip():
             yield _printed(said)

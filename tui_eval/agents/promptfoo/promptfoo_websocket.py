@@ -138,17 +138,12 @@ class WebSocketSession(Session):
                 later, problem = error, error.failed
             except AgentError as error:
                 problem = error
+            except asyncio.CancelledError:
+                yield self._exchanged(url, message, request, (began, started_at), "cut off")
+                raise
             took = self._took or time.monotonic() - began
-            yield Exchanged(
-                Exchange(
-                    turn=request.turn,
-                    request=f"{in_addresses(url)}\n\n{clip(message, KEPT)}",
-                    response=clip("\n".join(self._heard), KEPT),
-                    started_at=started_at,
-                    duration_ms=round(took * 1000, 1),
-                    note="failed" if problem is not None else "",
-                )
-            )
+            note = "failed" if problem is not None else ""
+            yield self._exchanged(url, message, request, (began, started_at), note)
             if problem is None:
                 break
             if later is None or attempt == agent.retries:
@@ -166,6 +161,22 @@ class WebSocketSession(Session):
             yield event
         reply.latency_ms = round(took * 1000, 1)
         yield Finished(reply)
+
+    def _exchanged(
+        self, url: str, message: str, request: Request, since: tuple[float, float], note: str
+    ) -> Exchanged:
+        """What was sent `since` then (by `time.monotonic`, and by the clock), and what has come of it."""
+        took = self._took or time.monotonic() - since[0]
+        return Exchanged(
+            Exchange(
+                turn=request.turn,
+                request=f"{in_addresses(url)}\n\n{clip(message, KEPT)}",
+                response=clip("\n".join(self._heard), KEPT),
+                started_at=since[1],
+                duration_ms=round(took * 1000, 1),
+                note=note,
+            )
+        )
 
     def _read(self, found: Any, url: str, turn: int) -> tuple[list[Event], Reply]:
         """The reply that a transform gives, promptfoo's ProviderResponse or what else it is."""
