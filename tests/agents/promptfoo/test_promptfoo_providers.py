@@ -18,7 +18,7 @@ from aiohttp import web
 
 from tests.servers.base import Planned, Seen, Server
 from tests.servers.openai import OpenAIServer
-from tests.support.agents import of, services, talk
+from tests.support.agents import context, of, services, talk
 from tui_eval.agents import Agent, AgentError, Request, create, for_embeddings, for_provider
 from tui_eval.agents.promptfoo.provider_response import read_response
 from tui_eval.config.project import Config, ConfigError
@@ -408,6 +408,38 @@ async def test_each_input_of_a_sequence_is_asked_by_itself() -> None:
         _, replies = await talk(agent, "p")
         sent = [[message["content"] for message in seen.body["messages"]] for seen in target.requests]
     assert sent == [["a"], ["b"]] and replies[0].text == "one\n---\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("kind", "last"),
+    [
+        ("openai", Planned(status=400)),
+        ("openai", Planned(text="three", cut=True)),
+        ("http", Planned(status=400)),
+    ],
+    ids=["refused", "cut", "an endpoint"],
+)
+async def test_what_a_sequence_had_paid_counts_where_its_last_request_fails(kind: str, last: Planned) -> None:
+    """Of two answers that were paid for the second counted alone, of an endpoint of one's own none: a cost limit let
+    more be spent, and a table of costs said less."""
+    said: list[UsageReport] = []
+    inputs = {"id": "sequence", "config": {"inputs": ["a", "b", "c"]}}
+    with OpenAIServer(Planned(text="one"), Planned(text="two"), last) as target:
+        entry: dict[str, Any] = {"id": "openai:chat:gpt-4.1", "config": {"apiBaseUrl": target.base}}
+        if kind == "http":
+            body = {"model": "m", "messages": [{"role": "user", "content": "{{prompt}}"}]}
+            read = "({output: json.choices[0].message.content, tokenUsage: {prompt: 12, completion: 7}, cost: 0.5})"
+            entry = {
+                "id": f"{target.base}/chat/completions",
+                "config": {"method": "POST", "body": body, "transformResponse": read},
+            }
+        session = await provider(inputs, target=entry).open(context())
+        with pytest.raises(AgentError):
+            async for event in session.send(Request(1, "p")):
+                said += [event] if isinstance(event, UsageReport) else []
+        await session.close()
+    assert (said[-1].usage.input_tokens, said[-1].usage.output_tokens) == (24, 14)
+    assert said[-1].cost == pytest.approx(1.0 if kind == "http" else 24 * 2e-6 + 14 * 8e-6)
 
 
 OPENING = [

@@ -19,7 +19,7 @@ from tui_eval.agents.promptfoo.promptfoo_files import SettingsFiles
 from tui_eval.agents.promptfoo.promptfoo_request import filled
 from tui_eval.agents.promptfoo.provider_response import prompt_of
 from tui_eval.config.project import AgentSpec, ConfigError
-from tui_eval.events import Event, Finished, Message, TextDelta
+from tui_eval.events import Event, Finished, Message, TextDelta, UsageReport
 from tui_eval.guard import figures
 from tui_eval.model import Reply, Usage
 
@@ -98,13 +98,29 @@ class _RelaySession(Session):
         self.cost: float | None = None
 
     async def _asked(self, request: Request, told: list[Reply]) -> AsyncIterator[Event]:
-        """The target's events but the last, whose reply goes to `told`."""
-        async for event in self.target.send(request):
-            if isinstance(event, Finished):
-                told.append(event.reply)
-                self._add(event.reply)
-            elif not isinstance(event, TextDelta):
-                yield event
+        """The target's events but the last, whose reply goes to `told`. What they say to be spent is what all
+        requests have taken: of the row there is one turn, also where it does not come to its end."""
+        try:
+            async for event in self.target.send(request):
+                if isinstance(event, Finished):
+                    told.append(event.reply)
+                    self._add(event.reply)
+                    if self.usage is not None or self.cost is not None:
+                        yield UsageReport(self.usage or Usage(), self.cost)
+                elif isinstance(event, UsageReport):
+                    yield self._with(event)
+                elif not isinstance(event, TextDelta):
+                    yield event
+        except AgentError as error:
+            error.spent = error.spent and self._with(error.spent)
+            raise
+
+    def _with(self, more: UsageReport) -> UsageReport:
+        """What was spent before a request, and on it so far."""
+        return UsageReport(
+            figures.usage_sum([self.usage, more.usage]) or more.usage,
+            figures.total_amount([self.cost, more.cost], "cost of all requests"),
+        )
 
     def _add(self, reply: Reply) -> None:
         figures.reply(reply)
