@@ -232,6 +232,28 @@ async def test_an_agent_that_makes_traces_of_its_own_is_told(write: Write) -> No
     assert attempt.outcome == "error" and "1 of other traces did" in attempt.message
 
 
+@pytest.mark.usefixtures("hasty")
+async def test_an_agent_that_exports_too_late_is_told_that(write: Write) -> None:
+    """Spans of the attempt before, come while this one waits, were "of other traces: the agent must go on with the
+    traceparent it is given", which it did."""
+    bot = PLAIN + dedent("""
+        kept = []
+
+        def call_api(prompt, options, context):
+            if kept:
+                post([span(kept.pop(), "work")])
+            kept.append(context["traceparent"])
+            return {"output": "said"}
+    """)
+    asked = "  - {vars: {q: NAME}, assert: [{type: trace-span-count, value: {pattern: work, min: 1}}]}\n"
+    tests = "".join(asked.replace("NAME", name) for name in ("first", "second"))
+    attempts, _ = await run(write(tests, bot), concurrency=1)
+    first, second = (attempt.message for attempt in attempts)
+    assert "does the agent export before it answers" in first
+    assert "1 of attempts that had ended did: the agent must export before it answers" in second
+    assert "traceparent" not in second
+
+
 @pytest.mark.real
 @pytest.mark.usefixtures("hasty")
 async def test_a_port_in_use_is_told_once_and_the_run_goes_on(write: Write) -> None:

@@ -205,6 +205,8 @@ LARGEST = 10_000_000
 MOST_SPANS = 10_000
 MOST_BYTES = 32_000_000
 """Of one trace; what is beyond is left out with a note."""
+_REMEMBERED = 10_000
+"""Traces that have ended of which it is known that they were waited for."""
 TYPES = {"json": "application/json", "protobuf": "application/x-protobuf"}
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
@@ -244,17 +246,19 @@ class Arriving:
 
 
 class SpanListener:
-    """One address. `strays` counts spans of traces that nobody waits for, `refused` bodies that could not be
-    read, with `refusal` the reason of the last one."""
+    """One address. `strays` counts spans of traces that nobody waits for, `late` those of traces that were waited for
+    and no more are, `refused` bodies that could not be read, with `refusal` the reason of the last one."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
         self.formats: set[str] = set()
         self.strays = 0
+        self.late = 0
         self.refused = 0
         self.refusal = ""
         self.users = 0
         self._traces: dict[str, Arriving] = {}
+        self._forgotten: dict[str, None] = {}
         self._runner: web.AppRunner | None = None
 
     @property
@@ -274,7 +278,10 @@ class SpanListener:
 
     def forget(self, trace_id: str) -> None:
         """Keep no more of it."""
-        self._traces.pop(trace_id, None)
+        if self._traces.pop(trace_id, None) is not None:
+            self._forgotten[trace_id] = None
+            if len(self._forgotten) > _REMEMBERED:
+                del self._forgotten[next(iter(self._forgotten))]
 
     async def start(self) -> None:
         """Listen.
@@ -330,10 +337,12 @@ class SpanListener:
     def _keep(self, found: Iterable[tuple[str, TraceSpan]]) -> None:
         for trace_id, span in found:
             arriving = self._traces.get(trace_id)
-            if arriving is None:
-                self.strays += 1
-            else:
+            if arriving is not None:
                 arriving.add(span)
+            elif trace_id in self._forgotten:
+                self.late += 1
+            else:
+                self.strays += 1
 
     def _refuse(self, status: int, reason: str) -> web.Response:
         from aiohttp import web

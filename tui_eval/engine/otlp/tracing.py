@@ -216,6 +216,7 @@ class Tracer:
         self._own: list[TraceSpan] = []
         self._arriving = listener.expect(self.trace_id) if listener is not None else Arriving(self.trace_id)
         self._strays = listener.strays if listener is not None else 0
+        self._late = listener.late if listener is not None else 0
         self._refused = listener.refused if listener is not None else 0
         self._waited = 0.0
 
@@ -310,6 +311,12 @@ class Tracer:
         if listener.strays > self._strays:
             strays = listener.strays - self._strays
             return f"{reason}; {strays} of other traces did: the agent must go on with the traceparent it is given"
+        if listener.late > self._late:
+            late = listener.late - self._late
+            return (
+                f"{reason}; {late} of attempts that had ended did: the agent must export before it answers "
+                "(SimpleSpanProcessor, force_flush)"
+            )
         return f"{reason}; does the agent export before it answers (SimpleSpanProcessor, force_flush)?"
 
     def end(self) -> None:
