@@ -243,6 +243,23 @@ async def test_odd_metadata_is_what_the_guides_code_makes_of_it(
     assert (await judged(expected, "hi", metadata, compat="reference")).outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("limit", "count", "outcome"),
+    [
+        ("max_input_tokens", "input_tokens", "error"),
+        ("max_tool_calls", "tool_call_count", "error"),
+        ("max_output_tokens", "output_tokens", "passed"),
+    ],
+)
+async def test_a_null_count_is_the_guides_error_also_beside_a_usage(
+    limit: str, count: str, outcome: str
+) -> None:
+    """What a usage has of the other tokens is none of this count: beside it a null passed every limit."""
+    reply = Reply(1, "hi", metadata={count: None}, usage=Usage(output_tokens=5))
+    judgement = await judge(JudgeInput(case_of({limit: 9}), [reply], capabilities=ABLE, compat="reference"))
+    assert judgement.outcome == outcome
+
+
 async def test_a_limit_that_is_no_number_is_an_error() -> None:
     judgement = await judged({"max_tool_calls": "two"}, "hi", {"tool_call_count": 1})
     assert judgement.outcome == "error"

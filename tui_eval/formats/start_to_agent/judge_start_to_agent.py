@@ -250,8 +250,10 @@ def _said(evidence: JudgeInput, name: str) -> list[int | float | None]:
     said = [(reply.metadata or {}).get(name) for reply in evidence.replies]
     if evidence.reference:
         for value, reply in zip(said, evidence.replies, strict=True):
-            # One that is null is not left out, where no usage of the reply's says more.
-            null = value is None and reply.usage is None and name in (reply.metadata or {})
+            # One that is null is not left out, where the reply's usage does not have it.
+            null = (
+                value is None and name in (reply.metadata or {}) and getattr(reply.usage, name, None) is None
+            )
             if null or (value is not None and not isinstance(value, int | float)):
                 raise _ends_there(name, value)
         return said
