@@ -178,6 +178,8 @@ class Runner:
         started: list[asyncio.Task[None]] = []
         try:
             await self._opened()
+            for columns in self._columns.cut_off:
+                self._begin_comparing(columns)
             await self._all(schedule, workers, started)
             while (
                 self._comparing
@@ -350,9 +352,12 @@ class Runner:
                 self._open[ticket.attempt_ref] = ticket, attempt
         columns = self._columns.take(ticket, attempt)
         if columns is not None:
-            task = asyncio.ensure_future(self._compare(columns))
-            self._comparing.add(task)
-            task.add_done_callback(self._comparing.discard)
+            self._begin_comparing(columns)
+
+    def _begin_comparing(self, columns: list[Ended]) -> None:
+        task = asyncio.ensure_future(self._compare(columns))
+        self._comparing.add(task)
+        task.add_done_callback(self._comparing.discard)
 
     def _judged(self, judging: JudgeUse | None) -> None:
         """What judges took counts towards the limit, whoever was asked."""
@@ -365,8 +370,11 @@ class Runner:
         try:
             self.compared_anew += await compared(columns, self.environment, took.append)
         except asyncio.CancelledError:
-            first = next(ticket for ticket, _ in columns if ticket.order >= 0)
-            if first.attempt_ref not in self._open:  # else it is written once more, with what was spent
+            self._cut_short = True
+            first = next((ticket for ticket, _ in columns if ticket.order >= 0), None)
+            if (
+                first is None or first.attempt_ref not in self._open
+            ):  # else it is written again with what was spent
                 self.unfinished_cost += sum(one.cost or 0.0 for one in took)
             raise
         for one in took:

@@ -162,3 +162,34 @@ async def test_what_waited_to_be_compared_when_the_engine_died_is_an_error_and_i
         assert attempt is not None and attempt.outcome == "error" and attempt.replies
     with pytest.raises(NothingToRun, match="still to be judged"):
         await asyncio.to_thread(resume, killed)
+
+
+@pytest.mark.parametrize("rest", ["", "    assert: [{type: select-best, value: the shortest}]\n"])
+async def test_columns_whose_comparing_was_cut_off_are_compared_when_the_run_goes_on(
+    tmp_path: Path, judge: GatedServer, rest: str
+) -> None:
+    """They stayed errors in a run that had ended: resume asked for the others alone."""
+    root = project(tmp_path, judge, 600)
+    (root / "promptfooconfig.yaml").write_text(
+        f"{BEST}  - vars: {{q: two}}\n    options: {{repeat: 1}}\n{rest}"
+    )
+    active = await asyncio.to_thread(prepare, RunRequest(paths=[str(root)], concurrency=2))
+    running = asyncio.create_task(active.execute())
+    await until(lambda: bool(judge.arrivals))
+    await active.runner.interrupt()
+    assert await running == "interrupted" and active.writer is not None
+    folder = active.writer.folder
+    with closing(sqlite3.connect(folder / DATABASE)) as database:  # as if the second test had not begun
+        database.execute("DELETE FROM bodies WHERE attempt_ref > 2")
+        database.execute("UPDATE attempts SET state = 'waiting', outcome = NULL, message = '' WHERE id > 2")
+        database.commit()
+    judge.allowed = 10
+    again = await asyncio.to_thread(resume, folder)
+    assert await again.execute() == "finished"
+    with closing(RunReader(folder)) as reader:
+        rows = reader.attempts()
+        assert all(row.state == "done" and row.message != NOT_COMPARED for row in rows)
+        compared = [reader.attempt(row.id) for row in rows[:2]]
+    assert all(one is not None and one.before_comparison is not None for one in compared)
+    spent = [one.judging for one in compared if one is not None and one.judging is not None]
+    assert len(spent) == 1 and spent[0].calls >= 1

@@ -65,6 +65,9 @@ class RowColumns:
             key = self._of.get(ticket.order)
             if key is not None:
                 self._ended.setdefault(key, []).append((ticket, _reopened(attempt)))
+        whole = [key for key in self._ended if not self._left[key] and _never_compared(self._ended[key])]
+        self.cut_off = [self._in_order(key) for key in whole]
+        """The columns of each test that had all ended, and had not been compared, when the run was cut off."""
 
     def waits(self, ticket: Ticket) -> bool:
         """Whether an attempt is compared with others before it counts."""
@@ -76,8 +79,9 @@ class RowColumns:
         ended = self._ended.setdefault(key, [])
         ended.append((ticket, attempt))
         self._left[key] -= 1
-        if self._left[key]:
-            return None
+        return None if self._left[key] else self._in_order(key)
+
+    def _in_order(self, key: bytes) -> list[Ended]:
         return sorted(self._ended.pop(key), key=lambda item: item[0].job.case.order)
 
 
@@ -99,6 +103,11 @@ def open_attempt(attempt: Attempt) -> Attempt:
     return msgspec.structs.replace(attempt, outcome="error", message=NOT_COMPARED)
 
 
+def _never_compared(columns: Sequence[Ended]) -> bool:
+    """Whether what compares columns has said nothing of them yet."""
+    return any(verdict.reason == NOT_COMPARED for _, attempt in columns for verdict in attempt.verdicts)
+
+
 def _reopened(attempt: Attempt) -> Attempt:
     """An attempt that was kept open, as it was judged."""
     if attempt.message != NOT_COMPARED:
@@ -107,7 +116,10 @@ def _reopened(attempt: Attempt) -> Attempt:
 
 
 def ended_columns(reader: RunReader, jobs: Sequence[Job]) -> list[Ended]:
-    """The ended columns of a run that is gone on with, which are compared with those of `jobs`: to be written again."""
+    """The ended columns of a run that is gone on with, which are compared with those of `jobs`, or with each other
+    where that was cut off: to be written again."""
+    waiting = any(row.message == NOT_COMPARED for row in reader.attempts())
+    jobs = jobs if waiting else [job for job in jobs if compares(job.case)]
     found = (
         Ticket(-number, job, entry.attempt, entry.id)
         for number, (job, entry, _) in enumerate(_compared_in(reader, jobs), 1)
@@ -159,7 +171,7 @@ def linked_columns(
     for reader in reversed(readers):
         run_id = reader.info().id
         anew: set[CaseColumn] = set()
-        for job, entry, row in _compared_in(reader, jobs):
+        for job, entry, row in _compared_in(reader, [job for job in jobs if compares(job.case)]):
             column = column_of(job)
             if column in asked or column in begun or (column, entry.attempt) in seen:
                 continue
@@ -245,14 +257,13 @@ def column_of(job: Job) -> CaseColumn:
 
 
 def _compared_in(reader: RunReader, jobs: Sequence[Job]) -> Iterator[tuple[Job, AttemptRow, StoredCase]]:
-    """The attempts of a run that ended, with a job each, in the suites whose columns `jobs` compare."""
-    wanted = [job for job in jobs if compares(job.case)]
-    suites = {job.suite for job in wanted}
-    for row in reader.cases() if wanted else ():
-        case = reader.case(row.id) if row.suite in suites else None
+    """The attempts whose columns are compared and that ended, with a job each, in the suites of `jobs`."""
+    of_suite = {job.suite: job for job in jobs}
+    for row in reader.cases() if jobs else ():
+        case = reader.case(row.id) if row.suite in of_suite else None
         if case is None or not compares(case):
             continue
-        job = msgspec.structs.replace(wanted[0], held=case, agent=row.agent, model=row.model)
+        job = msgspec.structs.replace(of_suite[row.suite], held=case, agent=row.agent, model=row.model)
         for entry in reader.attempts(row.id):
             if entry.state == "done":
                 yield job, entry, row
@@ -263,15 +274,17 @@ async def compared(
 ) -> list[str]:
     """Judge what compares these columns, in place; those of before that came to something else by it, in words.
     Without a new answer, columns that have been compared stay what they were. What the judge takes for all of them is
-    `spent`, and with the first that is new."""
+    `spent`, and with the first that is new (or of all)."""
     fresh = [(ticket, attempt) for ticket, attempt in columns if ticket.order >= 0]
     known = [attempt.before_comparison is not None for ticket, attempt in columns if ticket.order < 0]
-    if known and all(known) and not any(_answered(attempt) for _, attempt in fresh):
+    done = known and all(known) and not (not fresh and _never_compared(columns))
+    if done and not any(_answered(attempt) for _, attempt in fresh):
         return []
     were = [(attempt.outcome, attempt.message) for _, attempt in columns]
     for _, attempt in columns:
         _as_before(attempt)
-    job, first = fresh[0][0].job, fresh[0][1]
+    ticket, first = (fresh or columns)[0]
+    job = ticket.job
 
     def took(more: JudgeUse) -> None:
         first.judging = figures.judge_use(first.judging, more)
