@@ -124,6 +124,25 @@ def test_a_nao_project(project: Project, tmp_path: Path, monkeypatch: pytest.Mon
     assert "geheim12345" in config.secrets(loaded)
 
 
+def test_a_password_of_a_nao_project_is_any_text(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nao hands it to the driver as it is; put into an address as it was, its end was taken for a host and shown."""
+    entry = "- {name: %s, type: postgres, host: db.example, database: d, user: me, password: %s}\n"
+    given = {"var": "\"{{ env('PG_PW') }}\"", "some": "\"x@{{ env('PG_PW') }}/\"", "text": "'p@s/s#w rd1%2'"}
+    loaded = project(
+        "{}",
+        nao_config__yaml="databases:\n" + "".join(entry % pair for pair in given.items()),
+    )
+    monkeypatch.setenv("PG_PW", "p@s/s#w rd1%2")
+    urls = {name: config.database(loaded, name, Trust(True)).url for name in given}
+    word = "p%40s%2Fs%23w%20rd1%252"
+    assert urls == {
+        "var": f"postgresql://me:{word}@db.example:5432/d",
+        "some": f"postgresql://me:x%40{word}%2F@db.example:5432/d",
+        "text": f"postgresql://me:{word}@db.example:5432/d",
+    }
+    assert {"p@s/s#w rd1%2", "x@p@s/s#w rd1%2/"} <= set(config.secrets(loaded))
+
+
 def test_a_nao_projects_schema(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = "- {name: %s, type: %s, schema_name: %s}\n"
     given = {"pg": "sales", "own": "\"{{ env('PGSCHEMA') }}\"", "none": '""', "unset": "null"}
@@ -210,7 +229,7 @@ def test_a_nao_project_whose_templates_stand_without_quotes(
     with pytest.raises(NeedsTrust, match="PG"):
         config.database(loaded, "pg", Trust())
     url = config.database(loaded, "pg", Trust(True)).url
-    assert url == "postgresql://me: &x [:ge:heim # 12@db.example:5433/sales"
+    assert url == "postgresql://me%3A%20%26x%20%5B:ge%3Aheim%20%23%2012@db.example:5433/sales"
     assert config.database(loaded, "files", Trust(True)).path == str(tmp_path / "data" / "shop.duckdb")
     with pytest.raises(NeedsTrust, match="DATA"):
         config.database(loaded, "files", Trust())

@@ -24,6 +24,29 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
         )
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://u:first@ssw0rd12@127.0.0.1:9/d", "must be written as %40 for @"),
+        ("postgres://u:first/ssw0rd12@127.0.0.1:9/d", "must be written as %40 for @"),
+        ("postgresql://u:first ssw0rd12@127.0.0.1:9/d", "must be written as %40 for @"),
+        ("postgresql://u:first%ssw0rd12@127.0.0.1:9/d", "must be written as %40 for @"),
+        ("postgresql://u:fir?st@ssw0rd12@127.0.0.1:9/d", "must be written as %40 for @"),
+        (
+            "host=127.0.0.1 port=9 password=first ssw0rd12",
+            "is no postgresql://user:password@host:port/database",
+        ),
+        ("mysql://u:firstssw0rd12@127.0.0.1:9/d", "is no postgresql://user:password@host:port/database"),
+        ("postgresql://u:firstssw0rd12@127.0.0.1:9/d?application_name=a@b", "Connection refused"),
+    ],
+)
+def test_no_part_of_a_password_is_in_what_is_said_of_an_address(url: str, said: str) -> None:
+    pytest.importorskip("adbc_driver_postgresql", reason="the postgres extra is not installed")
+    with pytest.raises(SqlError, match=said) as caught:
+        postgres.execute(DatabaseSpec("p", "postgres", url=url), "SELECT 1", timeout=5)
+    assert "first" not in str(caught.value) and "ssw0rd" not in str(caught.value)
+
+
 def test_numeric_text_becomes_exact_decimals() -> None:
     found = postgres.exact_decimals(pl.Series("n", ["1.50", None, "-1200000"]))
     assert found.to_list() == [Decimal("1.50"), None, Decimal("-1200000.00")]

@@ -408,12 +408,14 @@ class AgentSpec(msgspec.Struct, omit_defaults=True):
 class DatabaseSpec(msgspec.Struct, omit_defaults=True):
     """One entry of `databases:`; `path` is absolute (for `postgres`, `url`). `outside` are the files that links in
     a folder of type `files` lead to and that may be read though they lie outside of it. `schema` is where names without
-    one are looked for, as PostgreSQL's `search_path` (empty: the server's)."""
+    one are looked for, as PostgreSQL's `search_path` (empty: the server's). `url_of_parts`: variables in `url` hold a
+    part of it as it is (a password with an `@`), and are written as addresses have it when they are filled in."""
 
     name: str
     type: str
     path: str = ""
     url: str = ""
+    url_of_parts: bool = False
     schema: str = ""
     line: int = 0
     outside: list[str] = []

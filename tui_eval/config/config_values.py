@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
@@ -293,7 +293,7 @@ def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> Da
 
     filler = _Filler(forbid)
     path = filler.value(spec.path, f"{place}.path")
-    url = filler.value(spec.url, f"{place}.url")
+    url = _filled_address(spec, filler, f"{place}.url")
     schema = filler.value(spec.schema, f"{place}.schema_name")
     if path and path != ":memory:" and spec.type in ("duckdb", "sqlite", "files"):
         path = os.path.abspath(roots[0] / path)
@@ -306,6 +306,10 @@ def fill_database(spec: DatabaseSpec, roots: Sequence[Path], trust: Trust) -> Da
     if spec.type == "postgres":
         _check_server(url, roots, trust, place)
     return msgspec.structs.replace(spec, path=path, url=url, schema=schema, outside=outside)
+
+
+def _filled_address(spec: DatabaseSpec, filler: _Filler, place: str) -> str:
+    return (filler.encoding() if spec.url_of_parts else filler).value(spec.url, place)
 
 
 def _check_server(url: str, roots: Sequence[Path], trust: Trust, place: str) -> None:
@@ -363,7 +367,7 @@ def known_secrets(config: Config) -> list[str]:
     given = config.typed.get("vars")
     found |= dict.fromkeys(secret_values(given if isinstance(given, dict) else {}))
     for database in config.databases.values():
-        url = _filled_where_possible(database.url)
+        url = _filled_address(database, _Filler(lambda name: None, missing=lambda name: ""), "")
         options = postgres_options(url) if url else {}
         found |= dict.fromkeys(secret_values({"url": url, **options}))
     return [value for value in found if len(value) >= SHORTEST]
@@ -386,11 +390,22 @@ def _filled_where_possible(value: Any) -> Any:
 
 
 class _Filler:
-    """Replaces the variables of a value; `check` may refuse one that is set."""
+    """Replaces the variables of a value; `check` may refuse one that is set, `written` says how its value is put
+    there."""
 
-    def __init__(self, check: Callable[[str], None], missing: Callable[[str], str] | None = None) -> None:
+    def __init__(
+        self,
+        check: Callable[[str], None],
+        missing: Callable[[str], str] | None = None,
+        written: Callable[[str], str] = str,
+    ) -> None:
         self._check = check
         self._missing = missing
+        self._written = written
+
+    def encoding(self) -> _Filler:
+        """The same, for values that are parts of an address."""
+        return _Filler(self._check, self._missing, lambda value: quote(value, safe=""))
 
     def value(self, value: Any, place: str) -> Any:
         if isinstance(value, str):
@@ -409,7 +424,7 @@ class _Filler:
             found = os.environ.get(name)
             if found or (found is not None and default is None):
                 self._check(name)
-                return found
+                return self._written(found)
             if default is not None:
                 return default
             if self._missing is not None:

@@ -239,6 +239,7 @@ class _Reader:
                 type=_KINDS.get(kind, kind),
                 path=self._path(entry),
                 url=_url(entry) if postgres else "",
+                url_of_parts=postgres,
                 schema=str(entry.get("schema_name") or "") if postgres else "",
                 line=self._lines.at(*path),
             )
@@ -336,8 +337,9 @@ def _url(entry: dict[str, Any]) -> str:
     """The address of a PostgreSQL entry of nao (host, port, database, user, password)."""
 
     def part(key: str, default: str = "") -> str:
-        text = str(entry.get(key, default))
-        return text if "${" in text else quote(text, safe="")
+        # What a variable holds is written so when it is filled in.
+        pieces = re.split(r"(\$\{[^}]*\})", str(entry.get(key, default)))
+        return "".join(one if number % 2 else quote(one, safe="") for number, one in enumerate(pieces))
 
     login = f"{part('user')}:{part('password')}@" if entry.get("user") else ""
     return f"postgresql://{login}{part('host', 'localhost')}:{part('port', '5432')}/{part('database')}"

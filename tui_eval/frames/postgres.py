@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.extensions import adding
 from tui_eval.frames.databases import (
+    BadDatabase,
     NoDatabase,
     SqlError,
     SqlResult,
@@ -84,6 +85,8 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
         try:
             opened = dbapi.connect(database.url)
         except Exception as problem:
+            if unread := _unread(database.url, _said(problem)):
+                raise BadDatabase(f"database {database.name!r}: its url {unread}") from None
             raise NoDatabase(f"database {database.name!r} cannot be reached: {_said(problem)}") from None
         with opened as connection, connection.cursor() as cursor:
             if database.schema:  # as nao's client does
@@ -117,6 +120,26 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
         if state[:2] in _OF_THE_QUERY and state != _NO_RIGHT:
             raise WrongQuery(said, str(problem) if isinstance(problem, _Refused) else "") from None
         raise SqlError(said) from None
+
+
+_ADDRESS = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
+_NO_WORDS = re.compile(r'^missing "=" after|^unterminated quoted string')
+_BARE = re.compile(r"[@/\s]|%(?![0-9A-Fa-f]{2})")
+
+
+def _unread(url: str, said: str) -> str:
+    """What is wrong with an address that the library has not understood, "" where that is not known: it takes a
+    password with an `@` for a host, and names what it makes of it."""
+    begins = _ADDRESS.match(url)
+    if begins is None:
+        return "is no postgresql://user:password@host:port/database" if _NO_WORDS.match(said) else ""
+    rest = url[begins.end() :]
+    before = rest.partition("@")[0]
+    options = rest.find("?", 0 if re.search(r"/.*\?", before) else len(before))
+    login = (rest[:options] if options >= 0 else rest).rpartition("@")[0]
+    if said.startswith("connection to server") or not _BARE.search(login):
+        return ""
+    return "has signs in its user or password that must be written as %40 for @, %2F for /, %25 for %, %20 for a blank"
 
 
 _OF_THE_QUERY = ("0A", "21", "22", "42")
