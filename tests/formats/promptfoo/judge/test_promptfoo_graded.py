@@ -570,6 +570,23 @@ async def test_select_best_by_a_prompt_of_its_own(compat: Any, place: str) -> No
     assert "<output_1>" in asked[1]
 
 
+async def test_a_column_that_failed_stays_failed_where_it_cannot_be_compared() -> None:
+    """It was an error: what had failed was hidden by the judge's silence."""
+    services, _ = services_answering("none of them")
+    case, attempts = columns(1.0, 1.0, extra={"type": "select-best", "value": "clearest"})
+    attempts[0].outcome, attempts[0].message = "failed", "no x"
+    await compare(case, attempts, services, "documented")
+    assert [attempt.outcome for attempt in attempts] == ["failed", "error"]
+    assert attempts[0].message.startswith("no x; select-best: the judge named none")
+
+
+async def test_a_rubric_without_a_value_is_asked_by_reference() -> None:
+    for compat, outcome in (("documented", "error"), ("reference", "passed")):
+        services, asked = services_answering({"pass": True})
+        judgement = await judged({"type": "llm-rubric"}, services, compat=compat)
+        assert (judgement.outcome, len(asked)) == (outcome, int(compat == "reference"))
+
+
 async def test_a_comparison_has_no_name_by_reference_whatever_comes_of_it() -> None:
     """One that was not decided was counted under its metric."""
     services, _ = services_answering("none of them")

@@ -101,7 +101,7 @@ def _counted(attempt: Attempt, verdict: Verdict, reference: bool) -> None:
         return
     before = attempt.outcome
     if verdict.passed is None:
-        attempt.outcome = "error"
+        attempt.outcome = before if before == "failed" and not reference else "error"
     else:
         attempt.score = 0.0
         if before == "passed":
