@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tui_eval.guard import private
 from tui_eval.store.answer_cache import AnswerCache
 
 
@@ -490,3 +493,42 @@ def test_what_cannot_be_a_cache_is_none_and_ends_nothing(tmp_path: Path, kind: s
     if kind == "link":
         assert found == {} and (tmp_path / "elsewhere").read_bytes() == b""
     os.chmod(cache.path.parent, 0o700)
+
+
+@pytest.mark.parametrize("left", [b"", b"a half"])
+def test_a_key_that_was_never_written_whole_is_made_anew(tmp_path: Path, state: Path, left: bytes) -> None:
+    """kill -9 or a full disk between its making and its writing turned the cache off for good, in all projects."""
+    (state / "tui-eval").mkdir()
+    (state / "tui-eval" / "answers.key").write_bytes(left)
+    cache = AnswerCache(tmp_path)
+    cache.put(cache.key(b"a"), b"one")
+    other = AnswerCache(tmp_path)
+    assert [body for _, body in other.get([other.key(b"a")]).values()] == [b"one"]
+    assert cache.problem == other.problem == ""
+    assert [one.name for one in (state / "tui-eval").iterdir()] == ["answers.key"]
+
+
+def test_processes_that_make_the_key_at_once_have_the_same(tmp_path: Path) -> None:
+    """The second one read what the first had not written yet, and asked for it to be removed."""
+    with ThreadPoolExecutor(8) as pool:
+        caches = [AnswerCache(tmp_path) for _ in range(8)]
+        keys = set(pool.map(lambda cache: cache.key(b"a"), caches))
+    assert len(keys) == 1 and {cache.problem for cache in caches} == {""}
+
+
+def test_a_key_for_which_there_is_no_room_leaves_no_half_of_it(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        path.write_bytes(content[:0])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(private, "write_file", full)
+        cache = AnswerCache(tmp_path)
+        cache.key(b"a")
+        assert "answers.key: No space left on device" in cache.problem
+    assert list((state / "tui-eval").iterdir()) == []
+    other = AnswerCache(tmp_path)
+    other.key(b"a")
+    assert other.problem == ""

@@ -493,14 +493,36 @@ def _secret() -> tuple[bytes, str]:
     place = state_home() / "answers.key"
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with contextlib.suppress(FileExistsError):
-            handle = private.open_file(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            with open(handle, "wb") as file:
-                file.write(secrets.token_bytes(32))
-        with open(private.open_file(place, os.O_RDONLY), "rb") as file:
-            if len(found := file.read(64)) >= 32:
-                return found, ""
-        why = "it is too short; remove it"
+        found = _read_secret(place)
+        if not found:
+            with alone(place.parent):
+                found = _read_secret(place) or _write_secret(place)
+        return found, ""
     except OSError as error:
         why = error.strerror or str(error)
     return secrets.token_bytes(32), f"answers are not found again: {place}: {why}"
+
+
+def _read_secret(place: Path) -> bytes:
+    """What is kept; empty where nothing is, or where a process ended before it had written it."""
+    with contextlib.suppress(FileNotFoundError), open(private.open_file(place, os.O_RDONLY), "rb") as file:
+        found = file.read(64)
+        return found if len(found) >= _SECRET else b""
+    return b""
+
+
+def _write_secret(place: Path) -> bytes:
+    """A new one, kept whole or not at all: of a half, as kill -9 or a full disk leaves it, nothing could be made."""
+    made = secrets.token_bytes(_SECRET)
+    part = place.with_name(f"{place.name}-{secrets.token_hex(4)}")
+    try:
+        private.write_file(part, made)
+        os.replace(part, place)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    return made
+
+
+_SECRET = 32
+"""Bytes of a person's key, at least."""
