@@ -481,18 +481,20 @@ def test_what_passed_before_a_run_that_cannot_be_read_runs_again_once(
     assert nothing.code == 5 and lost.name not in nothing.err
 
 
+@pytest.mark.parametrize("tables", [TABLES, ""])
 def test_what_passed_before_a_run_that_was_cut_off_at_its_start_is_not_asked_again(
-    cli: Cli, passing: Path
+    cli: Cli, passing: Path, tables: str
 ) -> None:
-    """Nothing of it ran: a run, or what was merged, that was killed before its facts were written."""
+    """Nothing of it ran: a run, or what was merged, that was killed before its facts, or its tables, were written."""
     cli("run", ".")
     started = Store(passing).create_folder(Store(passing).next_run()[0])
     with contextlib.closing(connect(started)) as database:
-        database.executescript(TABLES)
+        database.executescript(tables)
     nothing = cli("run", ".", "--changed")
     assert nothing.code == 5 and started.name not in nothing.err
     assert "not known" not in cli("run", ".", "--failed").err
     assert f"{started.name}  " in (listed := cli("runs").out) and "cut off at its start: delete it" in listed
+    assert "cut off at its start: delete it" in cli("resume", "last").err
 
 
 def test_a_run_of_what_failed_says_that_a_later_one_cannot_be_read(cli: Cli, project: Path) -> None:

@@ -143,7 +143,12 @@ class RunReader:
             return False
 
     def _facts(self) -> RunInfo:
-        row = self._one("SELECT value FROM meta WHERE key = 'info'", ())
+        try:
+            row = self._one("SELECT value FROM meta WHERE key = 'info'", ())
+        except DamagedRun:
+            if not self._is_blank():
+                raise
+            row = None
         if row is None:
             raise NeverBegun(
                 f"{self.folder}: a run without its facts; it was cut off at its start: delete it"
@@ -157,6 +162,15 @@ class RunReader:
         info.paused_at = figures.moment(info.paused_at, "pause")
         info.paused_for = figures.amount(info.paused_for, "pause") or 0.0
         return info
+
+    def _is_blank(self) -> bool:
+        """Whether the database has no tables yet: its engine was killed while it made them. One that was cut short has
+        some on its first page, or nothing at all."""
+        database = self.folder / DATABASE
+        with contextlib.suppress(StoreError, OSError):
+            begun = database.stat().st_size or os.path.lexists(f"{database}-journal")
+            return bool(begun) and self._one("SELECT 1 FROM sqlite_master LIMIT 1", ()) is None
+        return False
 
     def _move(self) -> bool:
         """The run that is read has ended, and its end is elsewhere: read that."""
@@ -515,7 +529,7 @@ def _open(path: Path) -> sqlite3.Connection:
         private.check_database(path)
     except sqlite3.Error as error:
         raise StoreError(f"{path}: {error}") from None
-    location = f"file:{quote(str(path))}?mode=ro"
+    location = f"file:{quote(os.fsencode(path))}?mode=ro"
     for wait in (*(_AGAIN if os.access(path.parent, os.W_OK) else ()), None):
         connection = sqlite3.connect(
             location, uri=True, timeout=5, isolation_level=None, check_same_thread=False
