@@ -89,6 +89,14 @@ def test_nothing_raw_gets_into_a_file(reader: RunReader, tmp_path: Path, ending:
     assert not [other for other in path.parent.iterdir() if other != path]
 
 
+def test_a_disk_that_is_full_is_said_to_be(reader: RunReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Polars said that the file was out of its specification."""
+    from tui_eval.reports.tabular import write_parquet
+
+    with pytest.raises(OSError, match="No space left"):
+        write_parquet(reader, Path("/dev/full"))
+
+
 def test_promptfoos_json_escapes_and_says_the_same(reader: RunReader, tmp_path: Path) -> None:
     export(reader, tmp_path / "r.promptfoo.json")
     text = (tmp_path / "r.promptfoo.json").read_text("utf-8")

@@ -42,6 +42,7 @@ from tui_eval.guard.trust import NeedsTrust, Trust
 from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.model_ids import provider_name
 from tui_eval.store.run_folders import Store
+from tui_eval.suites.identity import canonical
 
 if TYPE_CHECKING:
     from tui_eval.engine.cached_session import Answers, JudgeReplies
@@ -193,7 +194,7 @@ class RunContext(Hosts):
         known = self._agents_of.get(id(spec))
         if known is not None:
             return known[1]
-        key = msgspec.json.encode(spec, enc_hook=str)
+        key = canonical(msgspec.to_builtins(spec, enc_hook=str))
         agent = self._agents.get(key)
         if agent is None:
             if spec.name.startswith(("http://", "https://")) and MASK in str(spec.options):

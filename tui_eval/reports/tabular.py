@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -93,7 +94,10 @@ def write_parquet(reader: RunReader, path: Path) -> None:
     frames = [pl.DataFrame([], schema=schema)]
     while some := list(islice(rows, _ROWS_AT_ONCE)):  # as a frame they take a fifth of the memory
         frames.append(pl.DataFrame(some, schema=schema, orient="row", strict=False))
-    pl.concat(frames, rechunk=True).write_parquet(path)
+    # Polars takes no name that is not UTF-8, and calls the file a bad one where the disk is full.
+    written = io.BytesIO()
+    pl.concat(frames, rechunk=True).write_parquet(written)
+    path.write_bytes(written.getbuffer())
 
 
 _ROWS_AT_ONCE = 1000

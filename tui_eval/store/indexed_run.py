@@ -15,6 +15,7 @@ import msgspec
 from tui_eval.case_names import full_name, number_of_test
 from tui_eval.causes import is_of_file
 from tui_eval.guard import figures
+from tui_eval.guard.text import storable_text
 from tui_eval.model import JUDGED
 from tui_eval.store.case_state import Column
 from tui_eval.store.clock_jumps import ahead_of, went_on_after
@@ -274,7 +275,7 @@ def name_of_cases(cases: Sequence[StoredCase]) -> str:
 def places(info: RunInfo, folder: Path) -> list[str]:
     """The paths of a run as people are shown them: a whole project goes by the name of its folder."""
     project = project_of_run(folder)
-    name = project.name if project is not None else ""
+    name = storable_text(project.name) if project is not None else ""  # it need not be UTF-8
     return [name if path == "." and name else path for path in info.paths or ["."]]
 
 

@@ -4,6 +4,7 @@ disk refuses, and at the end elsewhere where it refuses for good."""
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -346,7 +347,7 @@ class WriteThread:
 
     def _copied(self, folder: Path) -> bool:
         """Whether the other folder has the whole run after what is on disk was copied, and the rest written."""
-        location = f"file:{quote(str(self.folder / DATABASE))}?mode=ro"
+        location = f"file:{quote(os.fsencode(self.folder / DATABASE))}?mode=ro"
         try:
             private.prepare_database(folder / DATABASE)
             with (
