@@ -625,6 +625,8 @@ def test_the_printed_command_agrees_to_the_host_that_a_variable_names(
         (["tests/ord/**", "tests/**"], None),
         (["tests/ord/a.*", "tests/ord/**"], None),
         (["tests/**", "elsewhere/**"], None),
+        (["./tests/**", "tests/ord/**"], "./tests/**"),
+        ([".", "./tests/ord/**"], "."),
     ],
 )
 def test_an_entry_of_suites_that_never_counts_is_noted(

@@ -104,6 +104,28 @@ def test_rules_are_gitignore_patterns_and_the_first_match_wins(project: Project)
 
 
 @pytest.mark.parametrize(
+    ("pattern", "matched"),
+    [
+        (".", ["a.hocon", "evals/b.yaml", "x/evals/c.yaml", "x/./d"]),
+        ("./", ["a.hocon", "evals/b.yaml", "x/evals/c.yaml", "x/./d"]),
+        ("././/.", ["a.hocon", "evals/b.yaml", "x/evals/c.yaml", "x/./d"]),
+        ("./evals", ["evals/b.yaml"]),
+        (".//evals/**", ["evals/b.yaml"]),
+        ("././evals/", ["evals/b.yaml"]),
+        ("./*.hocon", ["a.hocon"]),
+        ("evals", ["evals/b.yaml", "x/evals/c.yaml"]),
+        (".evals", []),
+    ],
+)
+def test_the_dot_of_a_rule_is_the_root(project: Project, pattern: str, matched: list[str]) -> None:
+    """gitignore's matches nothing: `run` said no word, and asked another agent than the entry names."""
+    loaded = project(f"suites:\n- {{path: '{pattern}', attempts: 3}}\n")
+    paths = ["a.hocon", "evals/b.yaml", "x/evals/c.yaml", "x/./d"]
+    assert [path for path in paths if config.rule_for(loaded, path)] == matched
+    assert not loaded.problems
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("agent: {}", "tui_eval.yaml:1: agent: not a key of tui_eval.yaml; did you mean agents?"),

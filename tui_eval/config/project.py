@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -348,6 +349,7 @@ def _first_match(config: Config, path: str) -> int:
 def _takes_all_of(pattern: str, later: str) -> bool:
     """Whether a pattern plainly matches whatever another one does: all there is, or all of a folder that it
     begins with."""
+    pattern, later = _from_root(pattern), _from_root(later)
     if pattern in ("*", "**", "/**"):
         return True
     folder = pattern.removeprefix("/").removesuffix("**")
@@ -359,7 +361,14 @@ def _takes_all_of(pattern: str, later: str) -> bool:
 def _pattern(pattern: str) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines([pattern])
+    return GitIgnoreSpec.from_lines([_from_root(pattern)])
+
+
+def _from_root(pattern: str) -> str:
+    """A pattern without the `.` of the folder that it is from, with which gitignore's matches nothing: `./evals` is
+    the root's own `evals`, as a shell has it, and `.` all there is."""
+    plain = re.sub(r"^(?:\./+)+", "/", pattern)
+    return "**" if plain in (".", "/.") or (plain == "/" != pattern) else plain
 
 
 def secrets(config: Config) -> list[str]:
