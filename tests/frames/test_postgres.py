@@ -99,6 +99,20 @@ def test_other_numbers_are_exact(texts: list[str | None], answer: list[object], 
     _compared(found, answer, wrong)
 
 
+@pytest.mark.parametrize(
+    "texts", [["1234567.123456789", "5.000000000"], ["123456789.12345678901"], ["-30848465.4473251740", None]]
+)
+def test_declared_places_are_exact_where_nothing_is_divided(texts: list[str | None]) -> None:
+    """NUMERIC(38, 9) of BigQuery: as a float 1234560 would be 1234567.123456789."""
+    found = postgres.exact_decimals(pl.Series("n", texts), quotients=False)
+    assert isinstance(found.dtype, pl.Decimal)
+    numbers = [None if text is None else float(text) for text in texts]
+    _compared(found, list(numbers), [None if one is None else one * 1.000005 for one in numbers])
+    assert postgres.exact_decimals(pl.Series("n", texts)).dtype == pl.Float64
+    averages = pl.Series("n", ["2.3333333333333333", "5878894.714285714286"])
+    assert postgres.exact_decimals(averages, quotients=False).dtype == pl.Float64  # of a view
+
+
 def _compared(found: pl.Series, answer: list[object], wrong: list[object]) -> None:
     expected = SqlResult(["n"], pl.DataFrame([found]))
     assert compare([{"n": one} for one in answer], expected).passed

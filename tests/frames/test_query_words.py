@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui_eval.frames.difference import align, know_queries
-from tui_eval.frames.query_words import changes_each_time, joins_rows, known_of, limits_rows
+from tui_eval.frames.query_words import changes_each_time, divides, joins_rows, known_of, limits_rows
 from tui_eval.model import DataDetails
 
 
@@ -72,3 +72,19 @@ def test_whether_a_query_joins_rows(sql: str | None, joins: bool | None) -> None
 )
 def test_whether_a_query_gives_other_rows_each_time(sql: str | None, changes: bool) -> None:
     assert changes_each_time(sql) is changes
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("SELECT id, amount FROM balances", False),
+        ("SELECT sum(amount) FROM t -- total / count", False),
+        ("SELECT average, powerful FROM t WHERE note = 'a/b'", False),
+        ("SELECT amount / 3 FROM t", True),
+        ("SELECT AVG (amount) FROM t", True),
+        ("SELECT stddev_samp(amount) FROM t", True),
+        ("SELECT 2 ^ 0.5", True),
+    ],
+)
+def test_a_query_that_makes_quotients(sql: str, found: bool) -> None:
+    assert divides(sql) is found

@@ -207,6 +207,18 @@ def test_an_answer_as_json_equals_every_type(
     assert capfd.readouterr().err == ""
 
 
+def test_a_declared_number_of_many_places_is_exact(server: DatabaseSpec) -> None:
+    number = "1234567.123456789::numeric(38,9)"
+    for sql in (f"SELECT {number} AS n", f"SELECT sum(x) AS n FROM (VALUES ({number})) AS v(x)"):
+        found = execute(server, sql)
+        assert compare([{"n": 1234567.123456789}], found).passed
+        assert not compare([{"n": 1234560}], found).passed
+    assert compare([{"n": 1234567.12}], execute(server, f"SELECT avg({number}) AS n")).passed
+    found = execute(server, f"SELECT ARRAY[{number}] AS n")
+    assert compare([{"n": [1234567.123456789]}], found).passed
+    assert not compare([{"n": [1234560]}], found).passed
+
+
 def test_texts_of_values_do_not_depend_on_what_a_role_has_set(server: DatabaseSpec) -> None:
     options = "intervalstyle=iso_8601", "datestyle=SQL,DMY", "bytea_output=escape", "extra_float_digits=-5"
     said = "%20".join(f"-c{option.replace('=', '%3D')}" for option in (*options, "client_encoding=LATIN1"))

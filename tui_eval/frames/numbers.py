@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
-from typing import Any
+from decimal import Context, Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _CURRENCY = "$€£¥₹"
 _BLANKS = " \u00a0\u202f\u2009"
@@ -139,3 +142,66 @@ def reference_value(value: Any) -> Any:
     else:
         return value
     return -number if negative else number
+
+
+# -- Numbers of PostgreSQL, which its driver hands on as texts.
+
+
+_DIGITS = 37
+"""What a number may have for its thousandfold to be held in 128 bits, as comparing needs it."""
+_DIVIDED = 16
+"""The digits to which PostgreSQL divides, takes averages and roots, at least."""
+_PLACES, _OF_TOKENS = 8, 18
+"""The places up to which numbers are exact whatever their digits are, as sums of money; and those of tokens'
+amounts."""
+_DECLARED = 11
+"""The places that a column may be declared with where nothing is divided, as BigQuery's NUMERIC(38, 9): a quotient has
+so many of large numbers only, and rarely."""
+_WHOLE_IN_FLOATS = 15
+_EXACT = Context(prec=10_000)
+
+
+def exact_decimals(series: pl.Series, quotients: bool = True) -> pl.Series:
+    """Numbers written as text, as decimals; as floats where they are quotients or the like, whose last digits are
+    nobody's, or NaN and infinity are among them; the text where one is no number or has too many digits. `quotients`:
+    whether their query has a word that makes quotients (those of a view are not known)."""
+    import polars as pl
+
+    try:
+        numbers = [None if text is None else Decimal(text) for text in series.to_list()]
+    except InvalidOperation:
+        return series
+    given = [number for number in numbers if number is not None]
+    if are_floats(given, quotients):
+        return pl.Series(series.name, [None if n is None else float(n) for n in numbers], dtype=pl.Float64)
+    if not all(number.is_finite() for number in given):
+        return series
+    before, scale = _before(given), _places(given)
+    if max(0, before) + scale > _DIGITS:  # zeros at the end may be too many
+        scale = _places([number.normalize(_EXACT) for number in given])
+    if max(0, before) + scale > _DIGITS:
+        return series
+    unit = Decimal(1).scaleb(-scale)
+    exact = [None if number is None else number.quantize(unit, context=_EXACT) for number in numbers]
+    return pl.Series(series.name, exact, dtype=pl.Decimal(38, scale))
+
+
+def are_floats(numbers: Sequence[Decimal], quotients: bool) -> bool:
+    """Whether they are quotients or the like, or have NaN and infinity among them, and floats hold what they say."""
+    finite = [number for number in numbers if number.is_finite()]
+    digits = max((len(number.as_tuple().digits) for number in finite), default=0)
+    scale = _places(finite)
+    least = _PLACES if quotients else _DECLARED
+    divided = scale > _OF_TOKENS or (least < scale < _OF_TOKENS and digits >= _DIVIDED)
+    if divided and _before(finite) <= _WHOLE_IN_FLOATS:
+        return True
+    return len(finite) < len(numbers) and digits <= _WHOLE_IN_FLOATS
+
+
+def _before(numbers: Sequence[Decimal]) -> int:
+    """The most digits that one of them has before its point."""
+    return max((number.adjusted() + 1 for number in numbers if number), default=0)
+
+
+def _places(numbers: Sequence[Decimal]) -> int:
+    return max((max(0, -int(number.as_tuple().exponent)) for number in numbers), default=0)

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.config.project import DatabaseSpec
@@ -26,7 +26,9 @@ from tui_eval.frames.databases import (
     distinct_names,
     one_line,
 )
+from tui_eval.frames.numbers import are_floats, exact_decimals
 from tui_eval.frames.postgres_query import read_postgres
+from tui_eval.frames.query_words import divides
 from tui_eval.frames.value_texts import duck_text
 
 if TYPE_CHECKING:
@@ -207,7 +209,8 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, memory_mb: int 
             _declare(cursor, query)
             columns = _columns(cursor, query)
             cursor.execute(columns.query)
-            frame = arrived(cursor.fetch_arrow())
+            quotients = divides(query)
+            frame = arrived(cursor.fetch_arrow(), quotients)
         except Exception as problem:
             if lowered and _DENIED.search(str(problem)):
                 raise SqlError(
@@ -217,7 +220,7 @@ def execute(database: DatabaseSpec, sql: str, *, timeout: float, memory_mb: int 
         if frame.estimated_size() > memory_mb * 1024 * 1024:
             raise SqlError(f"the query needs more than {memory_mb} MB of memory")
         frame.columns = columns.names
-        frame, types = meant(frame, columns.kinds)
+        frame, types = meant(frame, columns.kinds, quotients)
     return SqlResult(columns.names, frame, _ordered(sql), types, renamed=columns.renamed, dialect="postgres")
 
 
@@ -329,9 +332,11 @@ def _read(value: str, kind: str) -> str:
     return f"CASE WHEN {value} IS DISTINCT FROM NULL THEN format('%s', {value}) END"
 
 
-def meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
+def meant(
+    frame: pl.DataFrame, kinds: dict[str, str], quotients: bool = True
+) -> tuple[pl.DataFrame, dict[str, str]]:
     """The frame with what its columns stand for, where it takes PostgreSQL's type to know, and DuckDB's names of the
-    types that frames do not show."""
+    types that frames do not show; `quotients` as for `exact_decimals`."""
     import polars as pl
 
     types: dict[str, str] = {}
@@ -339,7 +344,7 @@ def meant(frame: pl.DataFrame, kinds: dict[str, str]) -> tuple[pl.DataFrame, dic
     for series in frame.get_columns():
         kind = kinds.get(series.name, "")
         if kind.endswith("[]"):
-            series, known = _lists(series, kind.removesuffix("[]"))
+            series, known = _lists(series, kind.removesuffix("[]"), quotients)
         elif series.dtype.is_temporal():
             series, known = _moments(series)
         elif kind == "numeric" and series.dtype == pl.String and series.str.contains(r"^-?\d+$").all():
@@ -370,7 +375,7 @@ def _type_name(dtype: Any, kind: str) -> str:
     return "" if kind == "numeric" and dtype == pl.String else _OF_FRAMES.get(str(dtype), "")
 
 
-def _lists(series: pl.Series, member: str) -> tuple[pl.Series, str]:
+def _lists(series: pl.Series, member: str, quotients: bool) -> tuple[pl.Series, str]:
     """Arrays that came as JSON: as lists where JSON has what they hold, else as DuckDB's text of them and its type."""
     import polars as pl
 
@@ -383,7 +388,9 @@ def _lists(series: pl.Series, member: str) -> tuple[pl.Series, str]:
     inner: Any = {"BOOLEAN": pl.Boolean, "VARCHAR": pl.String}.get(name)
     if name in ("SMALLINT", "INTEGER", "BIGINT"):
         inner = pl.Int64
-    elif name in ("DOUBLE", "FLOAT") or (member == "numeric" and _are_floats(list(_numbers(values)))):
+    elif name in ("DOUBLE", "FLOAT") or (
+        member == "numeric" and are_floats(list(_numbers(values)), quotients)
+    ):
         inner, values = pl.Float64, _floats(values)
     if inner is None:
         kind = name + "[]" * depth
@@ -470,9 +477,9 @@ def _moment(microseconds: int, kind: str) -> str:
     return f"{text} BC" if kind == "DATE" else f"{text} {time_of_day}{zone} BC"
 
 
-def arrived(stream: Any) -> pl.DataFrame:
+def arrived(stream: Any, quotients: bool = True) -> pl.DataFrame:
     """The Arrow stream as a frame; NUMERIC, which the driver sends as text of a type of its own,
-    as exact decimals.
+    as exact decimals, `quotients` as for these.
 
     Raises:
         SqlError: a column is of a type that frames cannot hold.
@@ -489,65 +496,12 @@ def arrived(stream: Any) -> pl.DataFrame:
     for series in frame.get_columns():
         if type(series.dtype).__name__ == "Extension":
             stored = series.ext.storage()  # type: ignore[attr-defined]
-            plain.append(exact_decimals(stored) if stored.dtype == pl.String else stored.cast(pl.String))
+            plain.append(
+                exact_decimals(stored, quotients) if stored.dtype == pl.String else stored.cast(pl.String)
+            )
         else:
             plain.append(series)
     return pl.DataFrame(plain)
-
-
-_DIGITS = 37
-"""What a number may have for its thousandfold to be held in 128 bits, as comparing needs it."""
-_DIVIDED = 16
-"""The digits to which PostgreSQL divides, takes averages and roots, at least."""
-_PLACES, _OF_TOKENS = 8, 18
-"""The places up to which numbers are exact whatever their digits are, as sums of money; and those of tokens'
-amounts."""
-_WHOLE_IN_FLOATS = 15
-_EXACT = Context(prec=10_000)
-
-
-def exact_decimals(series: pl.Series) -> pl.Series:
-    """Numbers written as text, as decimals; as floats where they are quotients or the like, whose last digits are
-    nobody's, or NaN and infinity are among them; the text where one is no number or has too many digits."""
-    import polars as pl
-
-    try:
-        numbers = [None if text is None else Decimal(text) for text in series.to_list()]
-    except InvalidOperation:
-        return series
-    given = [number for number in numbers if number is not None]
-    if _are_floats(given):
-        return pl.Series(series.name, [None if n is None else float(n) for n in numbers], dtype=pl.Float64)
-    if not all(number.is_finite() for number in given):
-        return series
-    before, scale = _before(given), _places(given)
-    if max(0, before) + scale > _DIGITS:  # zeros at the end may be too many
-        scale = _places([number.normalize(_EXACT) for number in given])
-    if max(0, before) + scale > _DIGITS:
-        return series
-    unit = Decimal(1).scaleb(-scale)
-    exact = [None if number is None else number.quantize(unit, context=_EXACT) for number in numbers]
-    return pl.Series(series.name, exact, dtype=pl.Decimal(38, scale))
-
-
-def _are_floats(numbers: Sequence[Decimal]) -> bool:
-    """Whether they are quotients or the like, or have NaN and infinity among them, and floats hold what they say."""
-    finite = [number for number in numbers if number.is_finite()]
-    digits = max((len(number.as_tuple().digits) for number in finite), default=0)
-    scale = _places(finite)
-    divided = scale > _OF_TOKENS or (_PLACES < scale < _OF_TOKENS and digits >= _DIVIDED)
-    if divided and _before(finite) <= _WHOLE_IN_FLOATS:
-        return True
-    return len(finite) < len(numbers) and digits <= _WHOLE_IN_FLOATS
-
-
-def _before(numbers: Sequence[Decimal]) -> int:
-    """The most digits that one of them has before its point."""
-    return max((number.adjusted() + 1 for number in numbers if number), default=0)
-
-
-def _places(numbers: Sequence[Decimal]) -> int:
-    return max((max(0, -int(number.as_tuple().exponent)) for number in numbers), default=0)
 
 
 def _ordered(sql: str) -> bool:

@@ -61,6 +61,17 @@ def without_texts(sql: str) -> str:
     return _NO_WORDS.sub(" ", sql)
 
 
+_DIVIDES = re.compile(
+    r"[/^]|\b(?:avg|sqrt|cbrt|exp|ln|log(?:10)?|pow(?:er)?|div|percentile_cont|(?:stddev|var|covar|corr|regr)\w*)\s*\(",
+    re.IGNORECASE,
+)
+
+
+def divides(sql: str) -> bool:
+    """Whether a query has a word that gives numbers with more digits than its columns have; a view's are not known."""
+    return bool(_DIVIDES.search(without_texts(sql)))
+
+
 def may_take_part(sql: str) -> bool:
     """Whether a query, or one inside of it, has a word by which it takes a part of its rows."""
     return bool(_PARTS.search(sql))
