@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.formats.test_accepting import accepted, judged, project
+from tui_eval.assertions import JudgeInput
 from tui_eval.config.project import load
-from tui_eval.formats import reading
+from tui_eval.formats import judge, reading
 from tui_eval.formats.accepting import Proposal, propose, with_line_ends, write
 from tui_eval.guard.trust import Trust
-from tui_eval.model import Attempt, Case, DataDetails, Entry, Verdict
+from tui_eval.model import Attempt, Case, DataDetails, Entry, Reply, Turn, Verdict
 from tui_eval.suites.accepted_values import nearest
 from tui_eval.yaml.yaml_edit import EditError
 
@@ -314,6 +315,32 @@ def test_neuro_san_bounds_and_what_must_not_be_there(
     assert not proposal.unable
     write(proposal)
     assert (tmp_path / "c.hocon").read_text().split("\n")[1].strip().replace("[  ]", "[ ]") == after
+
+
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+@pytest.mark.parametrize("kind", ["less", "greater", "not_less", "not_greater"])
+@pytest.mark.parametrize(("expected", "actual"), [(10, 3), (10, 30), (10, 10), (2.5, 7), (2.5, 0.1)])
+async def test_a_neuro_san_bound_that_was_accepted_passes(
+    tmp_path: Path, compat: str, kind: str, expected: float, actual: float
+) -> None:
+    """Under `reference`, which compares the other way round, it was moved away from the answer."""
+    (tmp_path / "c.hocon").write_text(
+        f"{{ agent: a, interactions: [{{ text: x, response: {{ sly_data.total.{kind}: {expected} }} }}] }}\n"
+    )
+
+    async def judged_now() -> Verdict:
+        (case,) = reading.load(tmp_path / "c.hocon", load([tmp_path]), Trust()).cases
+        replies = [Reply(1, "", sly_data={"total": actual})]
+        (verdict,) = (await judge(JudgeInput(case, replies, compat=compat))).verdicts
+        return verdict
+
+    before = await judged_now()
+    if before.passed:
+        return
+    attempt = Attempt("c", 1, "failed", verdicts=[before])
+    write(propose(Case("c", "c", "c.hocon", "neuro_san", turns=[Turn("x")]), attempt, tmp_path))
+    after = await judged_now()
+    assert after.passed, after.reason
 
 
 def nao_proposal(root: Path, sql: str, query: str) -> Proposal:

@@ -97,14 +97,17 @@ _BARE = re.compile(r"(?!(?i:true|false|null|yes|no|on|off|include)$)[^\W\d]\w*")
 
 
 def _bound(verdict: Verdict) -> int | float:
-    """The number that the answer's own would have kept to; as documented, `less` and `greater` are strict."""
+    """The number that the answer's own would have kept to; `less` and `greater` are strict, and what was judged says
+    which way: `compat: reference` compares the other way round."""
     actual, expected = verdict.actual, verdict.expected
     if isinstance(actual, bool) or not isinstance(actual, int | float):
         raise EditError("the answer has no number there: edit the case (e)")
     if verdict.type.startswith("not_"):
         return actual
     step = 1 if isinstance(actual, int) and isinstance(expected, int) else max(abs(actual), 1) * 0.01
-    return actual + (step if verdict.type == "less" else -step)
+    rules = [one.rule for one in verdict.evidence or [] if one.kind == "budget"]
+    below = rules == ["<"] if rules else verdict.type == "less"
+    return actual + (step if below else -step)
 
 
 def _left_out(text: str, verdict: Verdict) -> EditedValue:
