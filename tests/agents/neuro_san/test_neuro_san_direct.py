@@ -20,7 +20,7 @@ from tui_eval.guard.trust import NeedsTrust
 from tui_eval.scripting import printed
 
 PACKAGE = """
-import ctypes, datetime, os, threading, time
+import asyncio, ctypes, datetime, os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from coded import words
 
@@ -30,10 +30,24 @@ def tool(text):
     together.wait(20)
     print("a tool of", text)
 
+async def leaving(status):
+    sys.exit(status)
+
 class Session:
+    def get_asyncio_executor(self):
+        return self
+
+    def get_event_loop(self):
+        return self.loop
+
+    def run_loop(self):
+        self.loop.create_task(leaving("no licence"))
+        self.loop.run_forever()
+
     def __init__(self, network, use_direct, metadata):
         self.said = f"{network} {use_direct} {metadata} {os.path.basename(os.environ['AGENT_MANIFEST_FILE'])}"
         self.called_off = threading.Event()
+        self.loop, self.invocation_context = asyncio.new_event_loop(), self
 
     def streaming_chat(self, body):
         text = body["user_message"]["text"]
@@ -49,6 +63,10 @@ class Session:
         if text == "hold":
             yield {"response": {"type": "AGENT_PROGRESS", "text": "at it"}}
             ctypes.PyDLL(None).usleep(2_500_000)  # nothing else runs meanwhile
+        if text == "leave":
+            print("leaves")
+            threading.Thread(target=self.run_loop, daemon=True).start()
+            time.sleep(3600)
         if text == "exit":
             os._exit(3)
         context = {"n": (body.get("chat_context") or {"n": 0})["n"] + 1}
@@ -188,6 +206,27 @@ async def test_a_conversation_goes_on_when_its_process_has_ended(folder: Path) -
             pass
     events = [event async for event in session.send(Request(2, "again"))]
     assert of(events, Finished)[0].reply.text.startswith("again")
+    await it.close()
+
+
+async def test_a_tool_that_leaves_is_an_error_of_its_own_conversation_at_once(folder: Path) -> None:
+    """Its network's loop is gone, and neuro-san tells nobody: the attempt waited for its whole time limit."""
+    it = library(folder)
+    _, before = await talk(it, "pid", network="net", connection="direct")
+    session = await it.open(context(network="net", connection="direct"))
+    kept: list[str] = []
+    token = printed.set(kept.append)
+    try:
+        with pytest.raises(AgentError, match=r"net: a tool ended the network \(SystemExit: no licence\)"):
+            async with asyncio.timeout(60):
+                async for _ in session.send(Request(1, "leave")):
+                    pass
+    finally:
+        printed.reset(token)
+    assert "".join(kept) == "leaves\n"
+    await session.close()
+    _, after = await talk(it, "pid", network="net", connection="direct")
+    assert after[0].text == before[0].text, "others go on in their process"
     await it.close()
 
 

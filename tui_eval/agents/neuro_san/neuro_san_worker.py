@@ -213,9 +213,27 @@ class Worker:
             if not isinstance(error, ValueError):
                 message = f"{type(error).__name__}: {message}"
             answer |= {"kind": "error", "message": message, "traceback": traceback.format_exc()}
-        self._running.discard(identity)
-        del self._printed[identity]
-        self._send({**answer, "stdout": printed.take(), "files": self._files()})
+        self._told(identity, answer)
+
+    def _told(self, identity: int, answer: dict[str, Any]) -> None:
+        """Send what a request came to, once."""
+        if (printed := self._printed.pop(identity, None)) is not None:
+            self._running.discard(identity)
+            self._send({**answer, "stdout": printed.take(), "files": self._files()})
+
+    def thread_ended(self, ended: Any) -> None:
+        """For `threading.excepthook`. What a coded tool raises that is no `Exception` (`sys.exit`) ends the loop in
+        which its network runs: neuro-san tells nobody, and waits for ever for what that would have answered."""
+        threading.__excepthook__(ended)
+        if issubclass(ended.exc_type, Exception):
+            return
+        said = ": ".join(filter(None, (ended.exc_type.__name__, " ".join(str(ended.exc_value).split()))))
+        answer = {"kind": "error", "message": f"a tool ended the network ({said})"}
+        answer["traceback"] = "".join(traceback.format_exception(ended.exc_value))
+        for identity, session in list(self._chats.items()):
+            with suppress(AttributeError):  # of another version, or of a session that is just closed
+                if not session.invocation_context.get_asyncio_executor().get_event_loop().is_running():
+                    self._told(identity, {**answer, "id": identity})
 
     def _open(
         self, identity: int, key: str, network: str, metadata: dict[str, str], use_direct: bool, own: bool
@@ -260,7 +278,7 @@ class Worker:
                 self._send({"id": identity, "kind": "item", "value": message})
                 returned.update(_no_json(message))
         finally:
-            del self._chats[identity]
+            self._chats.pop(identity, None)
             stream.close()
 
     def _close(self, identity: int, key: str) -> None:
@@ -335,4 +353,6 @@ def _closed(session: Any) -> None:
 
 
 if __name__ == "__main__":
-    Worker(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], sys.argv[3]).run()
+    worker = Worker(socket.socket(fileno=int(sys.argv[1])), sys.argv[2], sys.argv[3])
+    threading.excepthook = worker.thread_ended
+    worker.run()
