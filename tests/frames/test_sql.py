@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -296,6 +297,63 @@ def test_two_files_of_one_name_are_an_error_that_names_both(tmp_path: Path) -> N
     with pytest.raises(SqlError, match=r"'raw': orders.csv and orders.tsv are both the table orders: rename"):
         execute(files, "SELECT * FROM orders")
     assert rows(execute(files, "SELECT * FROM other")) == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("id,note\n#1,a\n3,c\n", [("#1", "a"), ("3", "c")]),  # to DuckDB's sniffer a comment
+        ("id,note\n1,a\n# so far\n3,c\n", [(1, "a"), (3, "c")]),
+        ("Report of May\n\nid,note,z\n1,a,b\n3,c,d\n", [(1, "a", "b"), (3, "c", "d")]),
+        ("Made,today\nBy,me\n\nid,note,z\n1,a,b\n3,c,d\n5,e,f\n4,e,f\n7,g,h\n", 5),
+        ('"City, State"\nx\n', 1),
+        ("id,v\n1,2\n3\n4,5,6\n", "line 4 has another number of values than those above"),
+        ("id,v\n" + "1,2\n" * 50 + "3,4,5\n", "line 52 has another number of values than those above"),
+        ("name,city\nann,rome\nsmith, john,oslo\n", "line 3 has another number of values"),
+        ("id,name,v\n1,a,2\n2,b", "not every line has 3 values, as the first has"),
+        ("id;v\n1;2\n3\n", "not every line has 2 values, as the first has"),
+    ],
+)
+def test_no_row_of_a_csv_file_is_left_out_without_a_word(tmp_path: Path, text: str, found: Any) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    files = DatabaseSpec("raw", "files", str(tmp_path))
+    if isinstance(found, str):
+        with pytest.raises(SqlError, match=r"^database 'raw': t\.csv: " + found):
+            execute(files, "SELECT count(*) FROM t")
+        return
+    frame = execute(files, "SELECT * FROM t").frame
+    assert frame.height == found if isinstance(found, int) else frame.rows() == found
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ('[{"id": 1}, {"id": 2},', False),
+        ('[{"id": 1},  \n', False),
+        ('[{"id": 1}]\n', True),
+        ('{"id": 1}\n', True),
+    ],
+)
+def test_a_json_list_that_is_cut_off_is_no_table(tmp_path: Path, text: str, whole: bool) -> None:
+    """DuckDB takes what ends in a comma for whole: rows that are not written yet were not expected."""
+    (tmp_path / "t.json").write_text(text)
+    files = DatabaseSpec("raw", "files", str(tmp_path))
+    if whole:
+        assert rows(execute(files, "SELECT * FROM t")) == [{"id": 1}]
+        return
+    with pytest.raises(SqlError, match=r"^database 'raw': t\.json: its list is not closed"):
+        execute(files, "SELECT * FROM t")
+
+
+def test_a_file_that_is_no_table_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    for name in ("book.xlsx", "old.csv.gz"):
+        (tmp_path / name).write_text("x")
+    files = DatabaseSpec("raw", "files", str(tmp_path))
+    for table, name in (("book", r"book\.xlsx"), ("old", r"old\.csv\.gz")):
+        with pytest.raises(SqlError, match=f"^database 'raw': {name} is not read: only .csv, "):
+            execute(files, f"SELECT * FROM a JOIN {table} USING (id)")
+    assert rows(execute(files, "WITH book(q) AS (SELECT 1) SELECT q FROM book")) == [{"q": 1}]
 
 
 def test_a_view_over_files_beside_the_database_says_what_to_do(shop: DatabaseSpec, tmp_path: Path) -> None:

@@ -459,10 +459,12 @@ def _load_files(
     named_here = named is not None and named <= {file.stem.lower() for file in files}
     loaded = 0
     tables: dict[str, str] = {}
+    others: dict[str, str] = {}
     within = (folder if folder.is_dir() else folder.parent).resolve()
     for file in files:
         reader = readers.get(file.suffix.lower())
         if reader is None or not file.is_file():
+            others.setdefault(file.name.partition(".")[0].lower(), file.name)
             continue
         real = file.resolve()
         if not real.is_relative_to(within) and str(real) not in database.outside:
@@ -483,18 +485,77 @@ def _load_files(
         name = _WILD.sub(lambda found: f"[{found[0]}]", str(real))
         create = f"CREATE TABLE {quoted(file.stem)} AS SELECT * FROM"
         try:
-            try:
+            if reader == "read_csv":
+                _load_csv(connection, create, name, file)
+            elif file.suffix.lower() == ".json" and _is_cut_off(file):
+                raise SqlError("its list is not closed: the file is cut off, or still being written")
+            else:
                 connection.execute(f"{create} {reader}(?)", [name])
-            except duckdb.ConversionException:
-                if reader != "read_csv":
-                    raise
-                # The types were told from its first rows, and a later one is of another.
-                connection.execute(f"{create} {reader}(?, sample_size = -1)", [name])
+        except SqlError as problem:
+            if needed:
+                raise SqlError(f"database {database.name!r}: {file.name}: {problem}") from None
         except duckdb.Error as problem:
             if needed:
                 raise SqlError(f"database {database.name!r}: {file.name}: {_of_file(problem)}") from None
     if not loaded:
         raise BadDatabase(f"database {database.name!r}: {folder} holds no CSV, Parquet or JSON file")
+    text = sql if isinstance(sql, str) else "\n".join(sql or ())
+    for table in sorted((named or set()) - tables.keys()):
+        if table in others and not re.search(rf"(?i)\b{re.escape(table)}\b\s*(?:\([^()]*\)\s*)?as\b", text):
+            read = "only .csv, .tsv, .parquet, .json, .jsonl and .ndjson files are tables"
+            raise SqlError(f"database {database.name!r}: {others[table]} is not read: {read}")
+
+
+def _load_csv(connection: duckdb.DuckDBPyConnection, create: str, name: str, file: Path) -> None:
+    """Load a CSV file with all its rows: DuckDB, which finds out by itself how a file is written, leaves out those that
+    do not fit.
+
+    Raises:
+        SqlError: some of them would be left out.
+    """
+    import duckdb
+
+    sniffed = "SELECT SkipRows, HasHeader, Comment, Delimiter, len(Columns) FROM sniff_csv(?{})"
+    try:
+        found = connection.execute(sniffed.format(""), [name]).fetchall()
+        skipped, header, comment, delimiter, width = found[0]
+        as_data = ", comment = ''"
+        options = ""
+        if comment == "#" and connection.execute(sniffed.format(as_data), [name]).fetchall()[0][-1] == width:
+            options = as_data  # lines that begin with it have as many values as the others: `#1001` is an id
+    except duckdb.Error:  # what is wrong with the file is said of reading it
+        skipped, header, delimiter, width, options = 0, True, ",", 0, ""
+    try:
+        connection.execute(f"{create} read_csv(?{options})", [name])
+    except duckdb.ConversionException:
+        # The types were told from its first rows, and a later one is of another.
+        connection.execute(f"{create} read_csv(?{options}, sample_size = -1)", [name])
+    with file.open(encoding="utf-8", errors="replace") as opened_file:
+        first = opened_file.readline(_LONGEST_LINE).removeprefix("\ufeff").rstrip("\r\n")
+    if skipped and delimiter in first:
+        (count,) = connection.execute(f"SELECT count(*) FROM {quoted(file.stem)}").fetchall()[0]
+        if not header or count < skipped:
+            raise SqlError(
+                f"line {skipped + 1} has another number of values than those above, which would be left out"
+            )
+    if (
+        width == 1
+        and not first.startswith('"')
+        and (sign := next((one for one in ",;\t" if one in first), ""))
+    ):
+        raise SqlError(f"not every line has {first.count(sign) + 1} values, as the first has")
+
+
+_LONGEST_LINE = 100_000
+
+
+def _is_cut_off(file: Path) -> bool:
+    """Whether a JSON list has no end: DuckDB takes one that ends in a comma for whole."""
+    with file.open("rb") as data:
+        if data.read(_LONGEST_LINE).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"[":
+            return False
+        data.seek(-min(_LONGEST_LINE, data.seek(0, os.SEEK_END)), os.SEEK_END)
+        return data.read().rstrip()[-1:] == b","
 
 
 def _of_file(problem: duckdb.Error) -> str:
