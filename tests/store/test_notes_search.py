@@ -26,6 +26,28 @@ def test_notes_are_kept_replaced_and_taken_away(tmp_path: Path) -> None:
     assert list(notes.of_run("r")) == [2]
 
 
+def test_what_somebody_else_noted_meanwhile_stays(tmp_path: Path) -> None:
+    """A star put in one app took the words that were typed in another away."""
+    notes, seen = Notes(tmp_path), HumanNote("r", 1, "c")
+
+    def now() -> tuple[str | None, bool, str]:
+        note = notes.of_run("r").get(1, seen)
+        return note.verdict, note.star, note.text
+
+    notes.put(HumanNote("r", 1, "c", "wrong", "the policy is old"), seen)
+    notes.put(HumanNote("r", 1, "c", star=True), seen)
+    assert now() == ("wrong", True, "the policy is old")
+    notes.put(HumanNote("r", 1, "c", "right", "mine"), seen)
+    assert now() == ("right", True, "the policy is old; mine")
+    known = notes.of_run("r")[1]
+    notes.put(HumanNote("r", 1, "c", "right", "better", True), known)
+    assert now() == ("right", True, "better")
+    notes.put(HumanNote("r", 1, "c"), known)  # what stands there now was not seen
+    assert now() == (None, False, "better")
+    notes.put(HumanNote("r", 1, "c"), notes.of_run("r")[1])
+    assert not notes.of_run("r")
+
+
 def test_notes_of_a_project_that_cannot_be_written_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

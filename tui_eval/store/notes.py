@@ -57,8 +57,9 @@ class Notes:
     thread, never from the app's loop."""
 
     def __init__(self, root: Path) -> None:
-        self._paths = [place.parent / "notes.db" for place in Store(root).places]
-        self.path = self._paths[0]
+        self.paths = [place.parent / "notes.db" for place in Store(root).places]
+        """Where notes are read from, the one they are written to first."""
+        self.path = self.paths[0]
 
     @classmethod
     def beside(cls, run_folder: Path) -> Notes:
@@ -71,8 +72,9 @@ class Notes:
                 return cls(here)
         return cls(store.parent)
 
-    def put(self, note: HumanNote) -> None:
-        """Keep a note, replacing the attempt's earlier one; an empty note is taken away.
+    def put(self, note: HumanNote, seen: HumanNote | None = None) -> None:
+        """Keep a note in the attempt's place of one; an empty note is taken away. `seen`: what the person saw of it
+        when they made this of it; what somebody else has noted since then stays.
 
         Raises:
             StoreError: it cannot be written.
@@ -83,7 +85,10 @@ class Notes:
             private.prepare_database(self.path)
             with closing(self._connect()) as connection, connection:
                 _create(connection)
-                if _is_empty(note) and len(self._paths) == 1:  # else it says that another one is no more
+                connection.execute("BEGIN IMMEDIATE")
+                if seen is not None:
+                    note = _both(self.of_run(note.run_id).get(note.attempt_ref), seen, note)
+                if _is_empty(note) and len(self.paths) == 1:  # else it says that another one is no more
                     connection.execute(
                         "DELETE FROM notes WHERE run_id = ? AND attempt_ref = ?",
                         (note.run_id, note.attempt_ref),
@@ -132,7 +137,7 @@ class Notes:
 
     def _all(self, where: str, value: str) -> list[HumanNote]:
         """Of several on one attempt the newest counts."""
-        every = [note for path in self._paths for note in self._in(path, where, value)]
+        every = [note for path in self.paths for note in self._in(path, where, value)]
         every.sort(key=lambda note: note.at, reverse=True)
         newest: dict[tuple[str, int], HumanNote] = {}
         for note in every:
@@ -180,6 +185,21 @@ def _columns(connection: sqlite3.Connection) -> dict[tuple[str, int], tuple[str,
         return {}
     found = connection.execute("SELECT run_id, attempt_ref, agent, model FROM noted_columns")
     return {(run, ref): (agent, model) for run, ref, agent, model in found}
+
+
+def _both(now: HumanNote | None, seen: HumanNote, made: HumanNote) -> HumanNote:
+    """What somebody made of the note that they saw, with what it has become meanwhile."""
+    if now is None:
+        now = HumanNote(made.run_id, made.attempt_ref, made.case_id)
+    text = now.text if made.text == seen.text else made.text
+    if now.text not in ("", seen.text) and text != now.text:
+        text = f"{now.text}; {text}" if text else now.text
+    return msgspec.structs.replace(
+        made,
+        verdict=now.verdict if made.verdict == seen.verdict else made.verdict,
+        star=now.star if made.star == seen.star else made.star,
+        text=text,
+    )
 
 
 def _is_empty(note: HumanNote) -> bool:

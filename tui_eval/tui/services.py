@@ -278,8 +278,8 @@ class NoteKeeping(Protocol):
         """Ask what to note on a case's answer; `write` is given the note whose words are to be typed."""
         ...
 
-    def keep(self, note: HumanNote) -> None:
-        """Keep a note, and show it in the lists."""
+    def keep(self, seen: HumanNote, note: HumanNote) -> None:
+        """Keep what somebody made of the note that they saw, and show it in the lists."""
         ...
 
 

@@ -17,6 +17,7 @@ from tui_eval.causes import NEEDS_TRUST
 from tui_eval.engine.service.process import tell_where
 from tui_eval.model import Evidence
 from tui_eval.store.index import Index
+from tui_eval.store.notes import Notes
 from tui_eval.store.schema import FOR_PERSON, PLACE_LOST
 from tui_eval.store.write_thread import LEFT_OUT
 from tui_eval.tui.controllers.front_run import DISK_SECONDS, OWN, OtherEngines
@@ -451,7 +452,7 @@ async def test_a_run_that_took_no_orders_takes_them_where_it_is_gone_on_with_her
 
 def elsewhere(alone: Alone) -> OtherEngines:
     alone.front_run.history_read_at = -1000.0
-    return OtherEngines(alone.core, alone.front_run)
+    return OtherEngines(alone.core, alone.front_run, lambda: None)
 
 
 async def test_a_run_that_another_process_began_is_followed_and_the_past_read_anew(alone: Alone) -> None:
@@ -462,6 +463,15 @@ async def test_a_run_that_another_process_began_is_followed_and_the_past_read_an
     await alone.until(lambda: in_front(alone) == run.info.id)
     await alone.settle()
     assert [len(item.history) for item in alone.state.rows] == [1, 0, 0]
+
+
+async def test_notes_are_looked_at_and_read_again(alone: Alone) -> None:
+    read: list[bool] = []
+    other = OtherEngines(alone.core, alone.front_run, lambda: read.append(True))
+    notes = str(Notes(alone.root).path)
+    assert notes in {*other.files()}
+    other.changed([notes])
+    await alone.until(lambda: bool(read))
 
 
 async def test_of_a_run_that_was_deleted_neither_the_suites_nor_the_run_in_front_say_anything(

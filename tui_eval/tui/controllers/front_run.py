@@ -20,6 +20,7 @@ from tui_eval.case_names import full_name
 from tui_eval.config.project import state_dir
 from tui_eval.guard.text import visible
 from tui_eval.store.index import Index
+from tui_eval.store.notes import Notes
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import DATABASE, Store, StoreError, is_alive, is_step
 from tui_eval.store.schema import FOR_PERSON, PLACE_LOST, AttemptRow, RunInfo
@@ -571,13 +572,14 @@ OWN = 2.0
 
 
 class OtherEngines:
-    """Looks at the index and at the run in front where it has ended: both change only by what another process does,
-    or by what the app knows already."""
+    """Looks at the index, at the notes, and at the run in front where it has ended: they change only by what another
+    process does, or by what the app knows already."""
 
-    def __init__(self, core: Core, front_run: FrontRun) -> None:
-        self._core, self._front = core, front_run
+    def __init__(self, core: Core, front_run: FrontRun, read_notes: Callable[[], None]) -> None:
+        self._core, self._front, self._read_notes = core, front_run, read_notes
         index = Index(core.state.root).path
         self._index = (str(index), f"{index}-wal")
+        self._notes = {*map(str, Notes(core.state.root).paths)}
         self._store = Store(core.state.root)
         self._watcher: Watcher | None = None
 
@@ -600,6 +602,7 @@ class OtherEngines:
     def files(self) -> Iterator[str]:
         """What is looked at; called in the watcher's thread."""
         yield from self._index
+        yield from self._notes
         yield from map(str, self._store.places)  # a run begins
         run = self._core.state.run
         if run is not None and not run.active:
@@ -608,6 +611,11 @@ class OtherEngines:
 
     def changed(self, files: list[str]) -> None:
         """These changed; called in the watcher's thread."""
+        if self._notes.intersection(files):
+            self._core.tasks.later(self._read_notes)
+            files = [file for file in files if file not in self._notes]
+        if not files:
+            return
         if {*files} <= {*map(str, self._store.places)}:
             newest = next(self._store.run_folders(), None)
             if newest is None or newest.name in self._front.followers:

@@ -53,9 +53,10 @@ class Controllers:
         self.places = places = PlaceController(window, core)
         self.suites = SuiteController(core, places, paths)
         self.front_run = FrontRun(window, core, places, self.suites.ask_trust)
-        self.other_engines = OtherEngines(core, self.front_run)
         self.runs = RunController(core, places, self.suites, self.front_run)
         recorded = RecordedController(core, places, self.runs)
+        notes = NoteController(core, places, recorded)
+        self.other_engines = OtherEngines(core, self.front_run, notes.read_again)
         self.watching = WatchController(core, places, self.suites, self.runs, recorded, self.front_run)
         self.services = services = AppServices(
             **vars(core),
@@ -63,7 +64,7 @@ class Controllers:
             places=places,
             suites=self.suites,
             runs=self.runs,
-            notes=NoteController(core, places, recorded),
+            notes=notes,
             do=self.handlers.do,
             take_settings=self._take_settings,
             status=self._status,

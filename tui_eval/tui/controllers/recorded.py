@@ -204,31 +204,48 @@ class NoteController:
     def _answer(self, write: Callable[[HumanNote], Any], note: HumanNote, answer: str | None) -> None:
         match answer:
             case "right" | "wrong":
-                self.keep(msgspec.structs.replace(note, verdict=answer))
+                self.keep(note, msgspec.structs.replace(note, verdict=answer))
             case "undecided":
-                self.keep(msgspec.structs.replace(note, verdict=None))
+                self.keep(note, msgspec.structs.replace(note, verdict=None))
             case "star":
-                self.keep(msgspec.structs.replace(note, star=not note.star))
+                self.keep(note, msgspec.structs.replace(note, star=not note.star))
             case "nothing":
-                self.keep(msgspec.structs.replace(note, star=False, verdict=None, text=""))
+                self.keep(note, msgspec.structs.replace(note, star=False, verdict=None, text=""))
             case "note":
                 write(note)
 
-    def keep(self, note: HumanNote) -> None:
-        """Keep a note, and show it in the lists."""
+    def keep(self, seen: HumanNote, note: HumanNote) -> None:
+        """Keep what somebody made of the note that they saw, and show it in the lists."""
         notes = Notes(self.state.root)
 
         def put() -> list[HumanNote]:
-            notes.put(note)
+            notes.put(note, seen)
             return notes.of_case(note.case_id)
 
         def kept(all_notes: list[HumanNote]) -> None:
             self.state.set_notes(note.case_id, all_notes)
             self._places.post(SuitesChanged([note.case_id]))
-            words = note_words(note)
+            words = note_words(next((one for one in all_notes if _is_of_same(one, note)), None))
             self._notices.say(f"noted: {words}" if words else "nothing noted any more")
 
         self._core.tasks.thread(put, kept, name="note", queue="notes")
+
+    def read_again(self) -> None:
+        """Somebody has noted something, maybe in another app: show it in the lists."""
+
+        def take(found: dict[str, list[HumanNote]]) -> None:
+            known = self.state.notes
+            changed = [name for name in {**known, **found} if known.get(name) != found.get(name)]
+            for name in changed:
+                self.state.set_notes(name, found.get(name, []))
+            if changed:
+                self._places.post(SuitesChanged(changed))
+
+        self._core.tasks.thread(Notes(self.state.root).by_case, take, name="notes", queue="notes")
+
+
+def _is_of_same(one: HumanNote, other: HumanNote) -> bool:
+    return (one.run_id, one.attempt_ref) == (other.run_id, other.attempt_ref)
 
 
 class AcceptController:

@@ -172,6 +172,15 @@ class CaseNotes:
         ) is not None:  # of the attempt that is seen now: another one may end meanwhile
             self._screen.foot.ask("note", NOTE_CHOICES, partial(self._chosen, note))
 
+    def look(self) -> None:
+        """Show what the lists know: somebody else may have noted something."""
+        content, state = self._screen.content, self._services.state
+        known = state.notes.get(content.pointer.case_id, ())
+        notes = {(note.run_id, note.attempt_ref): note for note in known}
+        if content.row is not None and not state.loading and notes != content.notes:
+            content.notes = notes
+            self._screen.noted()
+
     def _asks_nothing(self, words: str) -> None:
         """The next key was an answer, and does nothing else: `m r` runs nothing."""
         self._services.ask(f"{words[:1].upper()}{words[1:]}.", ASKS_NOTHING, lambda _: None)
@@ -181,16 +190,16 @@ class CaseNotes:
             prompt = Prompt("note", note.text, "a word on this attempt", replaces=False)
             await self._screen.prompts.ask(prompt, partial(self._left, note))
         elif choice == "s":
-            self._keep(msgspec.structs.replace(note, star=not note.star))
+            self._keep(note, msgspec.structs.replace(note, star=not note.star))
         elif choice == "x":
-            self._keep(msgspec.structs.replace(note, star=False, verdict=None, text=""))
+            self._keep(note, msgspec.structs.replace(note, star=False, verdict=None, text=""))
         else:
             verdicts = {"r": "right", "w": "wrong"}
-            self._keep(msgspec.structs.replace(note, verdict=verdicts.get(choice)))
+            self._keep(note, msgspec.structs.replace(note, verdict=verdicts.get(choice)))
 
     def _left(self, note: HumanNote, text: str, kept: bool) -> None:
         if kept:
-            self._keep(msgspec.structs.replace(note, text=text.strip()))
+            self._keep(note, msgspec.structs.replace(note, text=text.strip()))
 
     def _noted(self) -> HumanNote | None:
         """The attempt's note as it is, an empty one where there is none."""
@@ -200,11 +209,11 @@ class CaseNotes:
         note = content.note or HumanNote(content.run_id, content.row.id, content.pointer.case_id)
         return msgspec.structs.replace(note, agent=content.agent or "", model=content.model or "")
 
-    def _keep(self, note: HumanNote) -> None:
+    def _keep(self, seen: HumanNote, note: HumanNote) -> None:
         root = self._services.state.root
 
         def put() -> dict[tuple[str, int], HumanNote]:
-            Notes(root).put(note)
+            Notes(root).put(note, seen)
             return notes_of(root, note.case_id)
 
         self._services.tasks.thread(
@@ -222,7 +231,7 @@ class CaseNotes:
             return
         self._screen.content.notes = notes
         self._screen.noted()
-        words = note_words(note)
+        words = note_words(notes.get((note.run_id, note.attempt_ref)))
         self._screen.say(f"noted: {words}" if words else "nothing noted any more")
 
 

@@ -634,6 +634,7 @@ class CaseScreen(Place, inherit_bindings=False):
         if item is not None and item.content != self.content.today:
             self.content.today = item.content
             self.show_head()
+        self._notes.look()
 
     @on(RunChanged)
     def _run_changed(self, event: RunChanged) -> None:

@@ -426,7 +426,7 @@ class ListPlace(Place, inherit_bindings=False):
 
     def _note_left(self, note: HumanNote, text: str, kept: bool) -> None:
         if kept:
-            self.services.notes.keep(replace(note, text=text.strip()))
+            self.services.notes.keep(note, replace(note, text=text.strip()))
 
     def _resize_pane(self) -> None:
         """More of the pane, none of it, or as it was; the keys do not stay in one that is hidden."""

@@ -123,6 +123,35 @@ async def test_a_note_put_on_a_case_is_in_the_list_one_comes_back_to(tmp_path):
         await until(lambda: "★" in line_of(app, "refund is"), pilot)
 
 
+@pytest.mark.real
+async def test_what_another_app_notes_is_shown_and_stays(tmp_path):
+    """It came to the lists when suites were read again; and a star put here took its words away."""
+    root = project(tmp_path)
+    run = LiveRun(root, NAMES)
+    run.all_done(["failed", "passed", "passed"])
+    async with running_app(root, open_run=run.folder) as (app, pilot):
+        await until(lambda: isinstance(app.screen, RunScreen) and app.screen.shown_entries(), pilot)
+        await pilot.press("enter")
+        await until(
+            lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt is not None, pilot
+        )
+        app.other_engines.stop()  # this app has not looked yet
+        Notes(root).put(noted(run, 0, verdict="wrong", text="cites the old policy"))
+        await pilot.press("m", "s")
+        await until(lambda: app.state.notes, pilot)
+        (note,) = Notes(root).of_case(ID.format(NAMES[0]))
+        assert (note.verdict, note.star, note.text) == ("wrong", True, "cites the old policy")
+        await until(lambda: "noted: ★ wrong: cites the old policy" in screen_text(app), pilot)
+        Notes(root).put(noted(run, 0, verdict="right"))
+        Notes(root).put(noted(run, 1, star=True))
+        app.other_engines.changed([str(Notes(root).path)])
+        await until(lambda: "· right" in screen_text(app), pilot)
+        await pilot.press("escape")
+        await until(lambda: isinstance(app.screen, RunScreen), pilot)
+        await until(lambda: "right" in line_of(app, "refund is"), pilot)
+        assert app.state.notes[ID.format(NAMES[1])][0].star
+
+
 async def test_letters_where_there_is_no_unicode(tmp_path):
     root = project(tmp_path)
     run = LiveRun(root, NAMES)
