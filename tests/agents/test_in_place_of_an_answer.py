@@ -1252,3 +1252,68 @@ async def test_what_a_program_wrote_before_it_is_ended_is_kept(
     (told,) = await cut_off(it, spoke)
     assert told.note == note
     assert "how many?" in told.request and told.response.startswith("the answer beg\n")
+
+
+# -- Credentials that only a server names, and answers of promptfoo's provider that are none.
+
+
+@pytest.mark.parametrize("kind", ["http", "promptfoo-http"])
+@pytest.mark.parametrize("host", ["", "http://127.0.0.1:9"])
+async def test_a_credential_that_a_server_names_is_kept_nowhere(
+    server: Gateway, kind: str, host: str, tmp_path: Path
+) -> None:
+    """Where it redirects to stood in errors and in Raw with its token; so did `X-Auth-Token` of an answer."""
+    told = {"Location": f"{host}/back?token=a-secret-of-theirs&x=1", "X-Auth-Token": "a-secret-of-theirs"}
+    server.plan.extend([Planned(raw=b"", status=307, headers=told), Planned(raw=b"no", status=404)])
+    options: dict[str, Any] = {"config": {"method": "POST", "body": {"q": "{{prompt}}"}, "maxRetries": 0}}
+    it = agent(kind, tmp_path, url=f"{server.url}/chat", **(options if kind == "promptfoo-http" else {}))
+    seen: list[Any] = []
+    session = await it.open(context())
+    with pytest.raises(AgentError, match="token=•••&x=1") as failed:
+        async for event in session.send(Request(1, "hi")):
+            seen.append(event)
+    await it.close()
+    assert any(isinstance(event, Exchanged) for event in seen)
+    said = f"{failed.value} {failed.value.evidence} {seen}"
+    assert "a-secret-of-theirs" not in said and "x-auth-token: •••" in said
+
+
+@pytest.mark.parametrize(
+    ("planned", "said", "answer"),
+    [
+        (Planned(raw=b'{"a": "the ans', status=206, headers={"Content-Range": "bytes 0-9/90"}),
+         r"a part of its answer \(HTTP 206: bytes 0-9/90\)", '{"a": "the ans'),
+        (Planned(raw=b"x", status=503, headers={"Content-Encoding": "br"}), r"HTTP 503 from \S+: no explanation", ""),
+        (Planned(raw=b"x", status=200, headers={"Content-Encoding": "br"}), "is packed as br", ""),
+    ],
+    ids=["a part", "an error that is packed", "packed"],
+)  # fmt: skip
+async def test_what_is_no_whole_answer_of_promptfoos_provider_is_said_to_be(
+    server: Gateway, planned: Planned, said: str, answer: str, tmp_path: Path
+) -> None:
+    """A part was judged as if it were all, and of an error whose words cannot be read the status was not said."""
+    server.plan.append(planned)
+    config = {"method": "POST", "body": {"q": "{{prompt}}"}, "maxRetries": 0}
+    it = agent("promptfoo-http", tmp_path, url=f"{server.url}/chat", config=config)
+    with pytest.raises(AgentError, match=said) as failed:
+        await talk(it, "hi")
+    await it.close()
+    assert failed.value.answer == answer
+
+
+@pytest.mark.parametrize("kind", ["promptfoo-http", "webhook"])
+async def test_what_came_of_an_answer_that_broke_off_is_in_the_transcript(kind: str, tmp_path: Path) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b'HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{"output": "the answer beg')
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        config = {"method": "POST", "body": {"q": "{{prompt}}"}}
+        it = agent(kind, tmp_path, url=url, **({"config": config} if kind == "promptfoo-http" else {}))
+        with pytest.raises(AgentError, match="broke off") as failed:
+            await talk(it, "hi")
+        await it.close()
+    assert failed.value.answer == '{"output": "the answer beg'

@@ -250,6 +250,8 @@ def test_addresses_keep_their_passwords_and_tokens_for_themselves_however_short(
     assert in_addresses("ask http://me:pw@host:80/a?token=t&x=1#access_token=q") == (
         f"ask http://me:{MASK}@host:80/a?token={MASK}&x=1#access_token={MASK}"
     )
+    for ends in (": gone", ", twice", ")"):  # they are the sentence's
+        assert in_addresses(f"http://h/x?token=t{ends}") == f"http://h/x?token={MASK}{ends}"
     assert in_addresses("postgres://u:p@ss:w@h/d") == f"postgres://u:{MASK}@h/d"
     assert in_addresses("https://ghp_0123456789abcdef@host/r") == f"https://{MASK}@host/r"
     for same in (

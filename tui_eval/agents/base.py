@@ -16,6 +16,7 @@ import msgspec
 
 from tui_eval.config.project import AgentSpec
 from tui_eval.events import Event, UsageReport
+from tui_eval.guard.secrets import in_addresses
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import Trust
 from tui_eval.model import Entry, Evidence, Reply
@@ -81,7 +82,8 @@ class AgentError(Exception):
     failed, kept in the transcript. `evidence` says the same in a code and data, for lists and groups
     (`tui_eval.causes`): `said` is what tells this failure from others of its code (the text, where nothing is
     given), `place` where it happened (`:8941`, an exit code), `limit` what was kept to; all as those of `like`.
-    `traceback` is that of people's own code, kept as what was seen. `spent` is what was paid for it all the same.
+    Secrets within addresses stand in none of these words, also of those that only a server named. `traceback` is that
+    of people's own code, kept as what was seen. `spent` is what was paid for it all the same.
     """
 
     def __init__(
@@ -97,11 +99,12 @@ class AgentError(Exception):
         traceback: str = "",
         like: AgentError | None = None,
     ) -> None:
+        message = in_addresses(message)
         super().__init__(message)
         self.status = status
         self.spent: UsageReport | None = like.spent if like is not None else None
         self.answer = answer
-        said = message if said is None else said
+        said = message if said is None else in_addresses(said)
         found = (
             traceback if len(traceback) <= _LONGEST_TRACEBACK else f"…{traceback[-_LONGEST_TRACEBACK:]}"
         ) or status

@@ -126,6 +126,9 @@ def _opaque(value: str) -> bool:
     )
 
 
+_ENDS = ":;,.!)"
+
+
 def in_addresses(text: str, but: Callable[[str, str], bool] | None = None) -> str:
     """The text with passwords and tokens masked within the URLs in it, whatever their length; `but` says of a name and
     what stands under it whether it is none."""
@@ -140,7 +143,8 @@ def in_addresses(text: str, but: Callable[[str, str], bool] | None = None) -> st
     def masked(found: re.Match[str]) -> str:
         name, value = unquote(found[2]), unquote(found[3])
         secret = _in_query(name, value) and not (but and secret_name(name) and but(name, value))
-        return _head(found) if secret else found[0]
+        ends = found[3][len(found[3].rstrip(_ENDS)) :]  # of the sentence that the address stands in
+        return f"{_head(found)}{ends}" if secret and _head(found) != found[0] else found[0]
 
     return re.sub(_ADDRESS_PART, masked, text)
 

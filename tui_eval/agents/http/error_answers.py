@@ -13,6 +13,7 @@ from math import inf
 from typing import Any
 
 from tui_eval.agents.loose_json import decode, one_line
+from tui_eval.guard.secrets import in_addresses
 
 LONGEST_WAIT = 600.0
 """Seconds that a server may ask to wait."""
@@ -88,6 +89,16 @@ def quota_spent(status: int, text: str) -> bool:
     return any(str(part.get(key)) in _SPENT for part in told for key in ("code", "type"))
 
 
+_HOST = "http://host"
+
+
+def without_secrets(place: str) -> str:
+    """Where an answer leads to (`Location`), an address or its path, without passwords and tokens."""
+    if place.startswith("/"):  # they are looked for in whole addresses
+        return in_addresses(_HOST + place).removeprefix(_HOST)
+    return in_addresses(place)
+
+
 _TAGS = r"<[^>]*(?:>|$)"
 _FIRST = 2_000
 """Characters of a page without a title in which its words are looked for."""
@@ -95,8 +106,8 @@ _FIRST = 2_000
 
 def explain(text: str, headers: Mapping[str, str] | None = None) -> str:
     """What an error body says, in one line: the usual places of a JSON body, else its text."""
-    if headers and headers.get("location"):
-        return f"it redirects to {one_line(headers['location'])}"
+    if headers and (place := headers.get("location")):
+        return f"it redirects to {one_line(without_secrets(place))}"
     with suppress(ValueError):
         found = _reason(decode(text)) if text.strip() else None
         if found:

@@ -6,11 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.http.answer_body import Beginning, Unpacking, all_data, data_of, until_blank_line
-from tui_eval.agents.http.error_answers import backoff, beyond, explain, quota_spent, retry_after
+from tui_eval.agents.http.error_answers import (
+    backoff,
+    beyond,
+    explain,
+    quota_spent,
+    retry_after,
+    without_secrets,
+)
 from tui_eval.agents.http.http_connections import (
     FAILURES,
     NOT_CONNECTED,
@@ -26,7 +34,7 @@ from tui_eval.agents.loose_json import one_line
 from tui_eval.agents.neuro_san.sly_data import without_sly_data
 from tui_eval.events import Event, Exchanged, Held, Retrying
 from tui_eval.guard.fair_share import Share, seconds_left, waiting
-from tui_eval.guard.secrets import in_addresses
+from tui_eval.guard.secrets import MASK, SHORTEST, in_addresses, secret_name
 from tui_eval.model import Exchange
 
 if TYPE_CHECKING:
@@ -200,15 +208,7 @@ class HttpCall:
                 received.append(rest)
                 yield rest
             if self.status == 206 and not self.any_status:
-                # No part was asked for: what is missing would be judged as not said.
-                shown = self.headers.get("content-range")
-                what = f": {one_line(shown, 80)}" if shown else ""
-                raise AgentError(
-                    f"{self.url} answered with a part of its answer (HTTP 206{what})",
-                    code="broke-off",
-                    said=f"a part only (HTTP 206{what})",
-                    place=place_of(self.url),
-                )
+                raise self.part_only()
         except AgentError:
             self._broken = True
             raise
@@ -223,6 +223,19 @@ class HttpCall:
                 said=failure_text(error),
                 place=place_of(self.url),
             ) from None
+
+    def part_only(self) -> AgentError:
+        """Why an answer of status 206 is none: no part was asked for, and what is missing would be judged as not
+        said."""
+        shown = self.headers.get("content-range")
+        what = f": {one_line(shown, 80)}" if shown else ""
+        return AgentError(
+            f"{self.url} answered with a part of its answer (HTTP 206{what})",
+            answer=_clipped(b"".join(self._received), self._kept) if self.any_status else "",
+            code="broke-off",
+            said=f"a part only (HTTP 206{what})",
+            place=place_of(self.url),
+        )
 
     async def _rest(self, response: aiohttp.ClientResponse) -> bytes:
         """What comes after a stream has said its end, for a moment: some servers never end the answer as HTTP does, or
@@ -339,7 +352,7 @@ class HttpCall:
     def answered(self) -> dict[str, Any]:
         """How the server answered, as promptfoo hands it on under `metadata.http`."""
         headers = {
-            name: "[REDACTED]" if name.lower() in SENSITIVE else item for name, item in self.headers.items()
+            name: "[REDACTED]" if _is_secret(name, item) else item for name, item in self.headers.items()
         }
         return {"status": self.status, "statusText": self.reason, "headers": headers}
 
@@ -398,12 +411,21 @@ def _decoded(raw: bytes) -> str:
         return raw.decode("latin-1")
 
 
+_secret_name = lru_cache(512)(secret_name)
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether a header is a credential; a server may give one by a name of its own (`X-Auth-Token`)."""
+    return name.lower() in SENSITIVE or (len(value) >= SHORTEST and _secret_name(name))
+
+
 def _shown(headers: Mapping[str, str]) -> str:
     """Headers without credentials, a line each."""
-    if SENSITIVE.isdisjoint(map(str.lower, headers)):
-        return "".join([f"{name}: {value}\n" for name, value in headers.items()])
     return "".join(
-        [f"{name}: {'•••' if name.lower() in SENSITIVE else value}\n" for name, value in headers.items()]
+        [
+            f"{name}: {MASK if _is_secret(name, value) else without_secrets(value)}\n"
+            for name, value in headers.items()
+        ]
     )
 
 

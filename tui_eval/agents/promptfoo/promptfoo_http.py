@@ -156,9 +156,9 @@ class AnswerReader:
         self._config = config
         self._scripts = scripts
 
-    async def check_status(self, call: HttpCall, text: str, reference: bool) -> None:
+    async def check_status(self, call: HttpCall, text: str, reference: bool, broken: bool) -> None:
         """promptfoo takes every status for an answer unless told otherwise; we do not, save to the
-        letter (`compat: reference`).
+        letter (`compat: reference`); nor for any a text that is `broken`, or a part that nobody asked for.
 
         Raises:
             AgentError: this status is none.
@@ -174,7 +174,9 @@ class AnswerReader:
         else:
             # Of a server that stays busy promptfoo makes an error, too.
             fine = status < 400 or (reference and status != 429)
-        if not fine:
+            if status == 206 and not reference:
+                raise call.part_only()
+        if broken or not fine:
             raise AgentError(
                 refusal(call.url, status, explain(text, call.headers)),
                 status=status,
@@ -367,6 +369,7 @@ class PromptfooHttpSession(Session):
         agent.auth.add(wanted, values)
         attempt = followed = 0
         while True:
+            broken = False
             asked_at = time.monotonic()
             call = agent.client.call(
                 wanted.method, wanted.url, body=wanted.body, headers=wanted.headers, turn=request.turn,
@@ -376,6 +379,11 @@ class PromptfooHttpSession(Session):
                 async for event in call.open():
                     yield event
                 text = (await call.read()).decode("utf-8", "replace")
+            except AgentError as error:
+                error.answer = error.answer or call.heard
+                if (call.status or 0) < 400:
+                    raise
+                text, broken = call.heard, True  # what the status says is true without
             finally:
                 if call.unreported:
                     yield call.exchanged()
@@ -401,7 +409,7 @@ class PromptfooHttpSession(Session):
             attempt += 1
             yield Retrying(str(call.status), round(wait, 3))
             await asyncio.sleep(wait)
-        await agent.reader.check_status(call, text, reference)
+        await agent.reader.check_status(call, text, reference, broken)
         took = (time.monotonic() - asked_at) * 1000
         events, reply = await agent.reader.read(call, text, request.turn, values, prompt, reference, took)
         for event in events:
@@ -562,6 +570,9 @@ class WebhookSession(Session):
             async for event in call.open():
                 yield event
             text = (await call.read()).decode("utf-8", "replace")
+        except AgentError as error:
+            error.answer = error.answer or call.heard
+            raise
         finally:
             if call.unreported:
                 yield call.exchanged()
