@@ -185,6 +185,34 @@ async def test_nobody_is_sent_to_a_page_that_no_server_shows(monkeypatch: pytest
     await it.close()
 
 
+async def test_a_sign_in_that_is_never_answered_ends_and_is_not_waited_for_by_each_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was waited for ten minutes without a word, whatever --timeout said, and then by the next attempt."""
+    asked: list[bytes] = []
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n"))
+        await reader.read()
+        writer.close()
+
+    monkeypatch.setattr(nao_auth, "SIGN_IN_TIME", 0.2)
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        it = agent("nao", url=url, email="a@b.co", password="pw")
+        said = await asyncio.gather(*(prepared(it) for _ in range(5)))
+        assert said == [f"sign-in at {url} as a@b.co: no answer within 0.2 s"] * 5 and len(asked) == 1
+        assert await prepared(it) == said[0] and len(asked) == 2  # later it is tried again
+        await it.close()
+
+
+async def prepared(it: Agent) -> str:
+    """What goes wrong before an attempt."""
+    with pytest.raises(AgentError) as failed:
+        await it.prepare(None)
+    return str(failed.value)
+
+
 async def test_a_browser_sign_in_that_fails(server: NaoServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSH_CONNECTION", "1 2 3 4")
     lines: list[str] = []

@@ -8,7 +8,8 @@ import os
 import secrets
 import sys
 import webbrowser
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -17,6 +18,7 @@ from aiohttp import web
 
 from tui_eval.agents.base import AgentError
 from tui_eval.agents.entry_options import Options, below, usual_secret
+from tui_eval.agents.http.http_connections import place_of
 from tui_eval.agents.loose_json import decode, encode
 from tui_eval.config.config_values import destination, host_of, is_loopback
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 WAIT = 300.0
 """Seconds in which the person has to approve."""
+SIGN_IN_TIME = 30.0
+"""Seconds in which the backend has to answer."""
 _PAGE = """<!doctype html><meta charset="utf-8"><title>tui-eval</title>
 <p style="font: 1.1em sans-serif; margin: 20vh auto; text-align: center">{}</p>"""
 
@@ -128,6 +132,8 @@ class Credentials:
         self.password = usual_secret(options, "password", url, "NAO_PASSWORD")
         self.headers: dict[str, str] = {}
         self.generation = 0
+        self._refused: AgentError | None = None
+        self._refusals = 0
         self._tell: Tell | None = None
         self._lock = asyncio.Lock()
         spec, trust = options.spec, options.services.trust
@@ -173,28 +179,41 @@ class Credentials:
         Raises:
             AgentError: as `prepare`.
         """
+        refusals = self._refusals
         async with self._lock:
             if self.generation != seen:
                 return
-            if self.can_sign_in:
-                token = await self._sign_in(client)
-            elif self._tell is not None and not self._given:
-                await self._reach(client)
-                token = await sign_in(self.url, lambda code: self.exchange(client, code), self._tell)
-                _approved[self.url] = {"Authorization": f"Bearer {token}"}
-            elif self.headers:
-                raise AgentError(
-                    "Unauthorized. Please check your credentials.", status=401, said="check your credentials"
-                )
-            else:
-                raise AgentError(
-                    f"agents.{self.name}: no nao credentials; give email and password, set NAO_USERNAME and "
-                    "NAO_PASSWORD, or sign in once with nao login",
-                    code="not-signed-in",
-                    said="no nao credentials",
-                )
-            self.headers = {"Authorization": f"Bearer {token}"}
+            if self._refused is not None and self._refusals != refusals:
+                # It was tried meanwhile: all attempts, one after the other, would wait for the same.
+                refused = self._refused
+                raise AgentError(str(refused), status=refused.status, like=refused)
+            try:
+                await self._sign_in_anew(client)
+            except AgentError as error:
+                self._refused, self._refusals = error, self._refusals + 1
+                raise
             self.generation += 1
+
+    async def _sign_in_anew(self, client: HttpClient) -> None:
+        """Raises `AgentError` as `prepare`."""
+        if self.can_sign_in:
+            token = await self._sign_in(client)
+        elif self._tell is not None and not self._given:
+            await self._reach(client)
+            token = await sign_in(self.url, lambda code: self.exchange(client, code), self._tell)
+            _approved[self.url] = {"Authorization": f"Bearer {token}"}
+        elif self.headers:
+            raise AgentError(
+                "Unauthorized. Please check your credentials.", status=401, said="check your credentials"
+            )
+        else:
+            raise AgentError(
+                f"agents.{self.name}: no nao credentials; give email and password, set NAO_USERNAME and "
+                "NAO_PASSWORD, or sign in once with nao login",
+                code="not-signed-in",
+                said="no nao credentials",
+            )
+        self.headers = {"Authorization": f"Bearer {token}"}
 
     async def _reach(self, client: HttpClient) -> None:
         """Nobody is sent to a page that no server shows.
@@ -204,10 +223,28 @@ class Credentials:
         """
         call = client.call("GET", below(self.url, ""), any_status=True)
         try:
-            async for _ in call.open():
-                pass
+            async with self._in_time(f"sign-in at {self.url}"):
+                async for _ in call.open():
+                    pass
         finally:
             await call.close()
+
+    @asynccontextmanager
+    async def _in_time(self, what: str) -> AsyncIterator[None]:
+        """No time limit of an attempt holds while it is prepared; a server that takes connections and says nothing
+        would be waited for ten minutes.
+
+        Raises:
+            AgentError: there was no answer.
+        """
+        try:
+            async with asyncio.timeout(SIGN_IN_TIME):
+                yield
+        except TimeoutError:
+            said = f"no answer within {SIGN_IN_TIME:g} s"
+            raise AgentError(
+                f"{what}: {said}", code="not-signed-in", said=said, place=place_of(self.url)
+            ) from None
 
     async def exchange(self, client: HttpClient, code: str) -> str:
         """The token for a code from the browser."""
@@ -223,12 +260,15 @@ class Credentials:
         call = client.call("POST", below(self.url, path), body=encode(body))
         try:
             # What goes over the wire here is all secret: none of it is shown.
-            answer = decode(await call.whole())
+            async with self._in_time(what):
+                answer = decode(await call.whole())
         except ValueError:
             raise AgentError(
                 f"{what}: the answer is not JSON", code="not-signed-in", said="the answer is not JSON"
             ) from None
         except AgentError as error:
+            if str(error).startswith(what):
+                raise
             reason = str(error).partition(f"{path}: ")[2] or str(error)
             raise AgentError(f"{what}: {reason}", status=error.status, like=error) from None
         token = answer.get("token") if isinstance(answer, dict) else None
