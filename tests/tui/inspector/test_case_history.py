@@ -402,9 +402,9 @@ async def test_a_verdict_kept_after_the_person_went_on_is_in_the_lists(
     """On a slow disk: the note was kept, and no list showed it until the project was opened again."""
     goes_on, put = threading.Event(), Notes.put
 
-    def slow_put(self: Notes, note: HumanNote) -> None:
+    def slow_put(self: Notes, note: HumanNote, seen: HumanNote | None = None) -> None:
         goes_on.wait(30)
-        put(self, note)
+        put(self, note, seen)
 
     monkeypatch.setattr(Notes, "put", slow_put)
     app = host(tmp_path, text_failure(), missing_row())
