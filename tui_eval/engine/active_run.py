@@ -260,7 +260,9 @@ class ActiveRun:
             return
         await asyncio.to_thread(self.writer.flush)
         try:
-            found = await derived_columns.derived(self.writer.folder, settings, self.environment.javascript)
+            found = await derived_columns.derived(
+                self.writer.folder, settings, self.environment.hosts.javascript
+            )
         except StoreError:
             return  # the disk refused; the run says so
         self.writer.info.metrics = found

@@ -195,7 +195,9 @@ class _Preparation:
         of_files = CasesOfSuites(self.loaded)
         from tui_eval.engine.run_hooks import SuiteHooks, suites_with_hooks  # late: few suites have any
 
-        self.environment.hooks = hooks = SuiteHooks(self.settings, self.config, self.trust, self.environment)
+        self.environment.hooks = hooks = SuiteHooks(
+            self.settings, self.config, self.trust, self.environment.hosts
+        )
         self.loaded, self.settings, self._asks = suites_with_hooks(
             self.loaded, self._hooked, self.request, self.config.root, hooks
         )

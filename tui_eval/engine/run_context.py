@@ -39,6 +39,7 @@ from tui_eval.guard.fair_share import in_thread
 from tui_eval.guard.secrets import MASK
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.javascript import Hosts
 from tui_eval.model import Attempt, JudgeUse, Usage
 from tui_eval.model_ids import provider_name
 from tui_eval.store.run_folders import Store
@@ -50,9 +51,6 @@ if TYPE_CHECKING:
     from tui_eval.engine.plan import Job
     from tui_eval.engine.run_hooks import SuiteHooks
     from tui_eval.frames.sql import SqlResult
-    from tui_eval.javascript.isolate import JavaScriptHost
-    from tui_eval.javascript.node_host import NodeHost
-    from tui_eval.scripting.python.python_host import PythonHost
 
 
 _SQL_TIMEOUT = 30.0
@@ -93,64 +91,15 @@ def _says_which_limit(limit: float) -> Iterator[None]:
         raise TooLate(f"{late} ({whose})", late.detail) from None
 
 
-class Hosts:
-    """The processes in which people's own code runs during a run, started when they are first needed: one
-    host for each kind of code, of a project below `root`; `script_memory`: gigabytes that a process of theirs
-    may have (None: the usual)."""
-
-    def __init__(self, root: Path, script_memory: float | None = None) -> None:
-        self._root = root
-        self._script_memory = script_memory
-        self._python: PythonHost | None = None
-        self._javascript: JavaScriptHost | None = None
-        self._node: NodeHost | None = None
-
-    @property
-    def python(self) -> PythonHost:
-        """The host of people's Python (assertions, transforms)."""
-        if self._python is None:
-            from tui_eval.scripting.python.python_host import PythonHost
-
-            self._python = PythonHost(self._root, self._script_memory)
-        return self._python
-
-    @property
-    def node(self) -> NodeHost:
-        """The host of people's JavaScript that needs node's modules."""
-        if self._node is None:
-            from tui_eval.javascript.node_host import NodeHost
-
-            self._node = NodeHost(self._root, self._script_memory)
-        return self._node
-
-    @property
-    def javascript(self) -> JavaScriptHost:
-        """The isolates for JavaScript of promptfoo suites."""
-        if self._javascript is None:
-            from tui_eval.javascript.isolate import JavaScriptHost
-
-            self._javascript = JavaScriptHost()
-        return self._javascript
-
-    def end_hosts(self) -> list[Awaitable[Any]]:
-        """End those that were started; what has to be awaited until they have ended."""
-        closing: list[Awaitable[Any]] = []
-        for host in (self._python, self._javascript, self._node):
-            if host is not None:
-                ended = host.close()
-                if ended is not None:
-                    closing.append(ended)
-        return closing
-
-
-class RunContext(Hosts):
+class RunContext:
     """Made for one run (the warm engine makes one per run; hosts and agents close with it)."""
 
     def __init__(self, config: Config, trust: Trust) -> None:
-        super().__init__(config.root, config.run.script_memory)
         self.config = config
         self.trust = trust
         self.masker = masker(config)
+        self.hosts = Hosts(config.root, config.run.script_memory)
+        """Where people's code runs: assertions, transforms."""
         self.memory = Memory()
         self.run_id = uuid.uuid4().hex
         self._tracing: Tracing | None = None
@@ -590,7 +539,7 @@ class RunContext(Hosts):
         closing: list[Awaitable[Any]] = [agent.close() for agent in self._agents.values()]
         if self._tracing is not None:
             closing.append(self._tracing.close())
-        closing += self.end_hosts()
+        closing.append(asyncio.to_thread(self.hosts.close))
         if self.answers is not None:
             closing.append(asyncio.to_thread(self.answers.cache.close))
         await asyncio.gather(*closing, return_exceptions=True)

@@ -17,9 +17,10 @@ from tui_eval.engine.plan import Job
 from tui_eval.engine.request import RunRequest
 from tui_eval.engine.selection import SelectionError, choose
 from tui_eval.formats import format_of
-from tui_eval.formats.format import COLUMNS, HookError, Hooks, HookScene, ScriptProcesses
+from tui_eval.formats.format import COLUMNS, HookError, Hooks, HookScene
 from tui_eval.guard.spelling import some_of
 from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.javascript import Hosts
 from tui_eval.model import Attempt, Case, Compat, Entry, Suite
 from tui_eval.store.case_state import not_passed
 from tui_eval.store.index import Index
@@ -32,7 +33,7 @@ class SuiteHooks:
     """The hooks of the suites of one run."""
 
     def __init__(
-        self, settings: dict[str, dict[str, Any]], config: Config, trust: Trust, processes: ScriptProcesses
+        self, settings: dict[str, dict[str, Any]], config: Config, trust: Trust, processes: Hosts
     ) -> None:
         self._hooks: dict[str, Hooks] = {}
         self._settings = settings

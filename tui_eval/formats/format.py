@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tui_eval.config.project import AgentSpec, Config
     from tui_eval.formats.near_miss import PassedOver
     from tui_eval.guard.trust import Trust
+    from tui_eval.javascript import Hosts
     from tui_eval.javascript.isolate import JavaScriptHost
     from tui_eval.javascript.node_host import NodeHost
     from tui_eval.model import Assertion, Attempt, Case, Compat, Problem, Suite, Verdict
@@ -101,22 +102,12 @@ class RenderedCase(msgspec.Struct):
     config: dict[str, Any] = {}
 
 
-class ScriptProcesses(Protocol):
-    """The processes in which people's code runs, begun when they are asked for."""
-
-    @property
-    def python(self) -> PythonHost: ...
-
-    @property
-    def node(self) -> NodeHost: ...
-
-
 class HookScene(NamedTuple):
     """What hooks run with."""
 
     config: Config
     trust: Trust
-    processes: ScriptProcesses
+    processes: Hosts
     compat: Compat
 
 

@@ -19,12 +19,10 @@ from tui_eval.config.project import AgentSpec
 from tui_eval.guard.paths import confine, no_file
 from tui_eval.guard.secrets import secret_values
 from tui_eval.guard.trust import inline_in_node, script
+from tui_eval.javascript import Hosts
 from tui_eval.javascript.values import is_undefined
 
 if TYPE_CHECKING:
-    from tui_eval.javascript.isolate import JavaScriptHost
-    from tui_eval.javascript.node_host import NodeHost
-    from tui_eval.scripting.python.python_host import PythonHost
     from tui_eval.scripting.script_host import Lease, ScriptHost
 
 _FUNCTION = re.compile(r"^(?:async\s+)?(?:function\b|\([^()]*\)\s*=>|[A-Za-z_$][\w$]*\s*=>)")
@@ -67,9 +65,7 @@ class Scripts:
     def __init__(self, services: Services, base: str) -> None:
         self.services = services
         self.base = Path(base) if base else services.root
-        self._javascript: JavaScriptHost | None = None
-        self._python: PythonHost | None = None
-        self._node: NodeHost | None = None
+        self._hosts = Hosts(services.root, services.script_memory)
 
     async def run(
         self,
@@ -111,9 +107,9 @@ class Scripts:
             self.services.trust.require(inline_in_node(code, self.base, self.services.root))
 
         try:
-            node = self._node_host()
+            node = self._hosts.node
             lease = leases.of(node) if leases is not None else None
-            return await evaluate(body, values, self._isolate(), node, require, self.base, lease=lease)
+            return await evaluate(body, values, self._hosts.javascript, node, require, self.base, lease=lease)
         except JavaScriptError as error:
             raise AgentError(f"{what}: {one_line(str(error))}", code=error.code) from None
 
@@ -146,7 +142,7 @@ class Scripts:
         if needs_node(path, source, function) or (trusted and better_in_node(source)):
             return await self.node(path, function, arguments, what, leases)
         try:
-            found = await self._isolate().call(source, function, arguments)
+            found = await self._hosts.javascript.call(source, function, arguments)
         except JavaScriptError as error:
             raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
         return None if found is UNDEFINED else found
@@ -165,7 +161,7 @@ class Scripts:
 
         try:
             exported = partial(
-                self._node_host().value_sync, path, function or "", timeout=_SECONDS, cwd=self.base
+                self._hosts.node.value_sync, path, function or "", timeout=_SECONDS, cwd=self.base
             )
             return (await asyncio.to_thread(exported)).value
         except ScriptError as error:
@@ -184,7 +180,7 @@ class Scripts:
         from tui_eval.javascript.node_host import ScriptError
 
         try:
-            host = self._node_host()
+            host = self._hosts.node
             lease = leases.of(host) if leases is not None else None
             found = await host.call(
                 path, function or "", list(arguments), timeout=_SECONDS, cwd=self.base, lease=lease
@@ -215,37 +211,18 @@ class Scripts:
         self, path: Path, function: str, arguments: Sequence[Any], what: str, leases: ScriptLeases | None
     ) -> Any:
         self.services.trust.require(script(path, self.services.root))
-        from tui_eval.scripting.python.python_host import PythonHost, ScriptError
+        from tui_eval.scripting.python.python_host import ScriptError
 
-        if self._python is None:
-            self._python = PythonHost(self.services.root, self.services.script_memory)
-        lease = leases.of(self._python) if leases is not None else None
+        host = self._hosts.python
+        lease = leases.of(host) if leases is not None else None
         try:
-            return (
-                await self._python.call(path, function, list(arguments), timeout=_SECONDS, lease=lease)
-            ).value
+            return (await host.call(path, function, list(arguments), timeout=_SECONDS, lease=lease)).value
         except ScriptError as error:
             raise AgentError(f"{what}: {path.name}: {one_line(str(error))}", code=error.code) from None
 
-    def _node_host(self) -> NodeHost:
-        if self._node is None:
-            from tui_eval.javascript.node_host import NodeHost
-
-            self._node = NodeHost(self.services.root, self.services.script_memory)
-        return self._node
-
-    def _isolate(self) -> JavaScriptHost:
-        if self._javascript is None:
-            from tui_eval.javascript.isolate import JavaScriptHost
-
-            self._javascript = JavaScriptHost()
-        return self._javascript
-
     async def close(self) -> None:
         """Kill the processes."""
-        for host in (self._javascript, self._python, self._node):
-            if host is not None:
-                await asyncio.to_thread(host.close)
+        await asyncio.to_thread(self._hosts.close)
 
 
 class _Named:

@@ -101,7 +101,7 @@ def resume(
     environment = RunContext(config, trust)
     environment.answers = kept_answers(config, trust, request)
     cases = with_secrets(record.cases, rows.values(), loaded, environment)
-    environment.hooks = hooks = SuiteHooks(settings, config, trust, environment)
+    environment.hooks = hooks = SuiteHooks(settings, config, trust, environment.hosts)
     hooks.go_on(folder, rows, attempts, cases)
     jobs, references, renamed = _jobs_left(record, cases, request, settings, environment, read_now)
     check_given(overrides.agreed, jobs, config, trust)

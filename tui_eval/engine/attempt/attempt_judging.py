@@ -282,7 +282,7 @@ def judge_services(job: Job, environment: RunContext) -> JudgeServices:
         agent_sql=(lambda name, sql: environment.agent_sql(name or job.database, sql))
         if has_database
         else None,
-        hosts=environment,
+        hosts=environment.hosts,
         trust=environment.trust,
         env=_variables(job, environment),
         root=environment.config.root,

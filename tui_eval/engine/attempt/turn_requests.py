@@ -113,7 +113,7 @@ async def _rendered(job: Job, environment: RunContext, number: int) -> Conversat
         # As in promptfoo, what was stored replaces a variable of that name.
         case = msgspec.structs.replace(case, vars={**case.vars, **stored})
     scene = Scene(
-        job.base, environment.config.root, environment.trust, environment.python, environment.node, job.settings,
+        job.base, environment.config.root, environment.trust, environment.hosts.python, environment.hosts.node, job.settings,
         more, job.compat, stored,
     )  # fmt: skip
     rendered = await form.rendered(case, scene)

@@ -23,6 +23,7 @@ from tui_eval.guard.paths import TooLong, confine, matching
 from tui_eval.guard.secrets import in_addresses
 from tui_eval.guard.spelling import close_to
 from tui_eval.guard.trust import JAVASCRIPT_ENDINGS, NeedsTrust, Trust
+from tui_eval.javascript import Hosts
 from tui_eval.model import Compat, Problem
 from tui_eval.yaml import yaml_lines
 
@@ -172,9 +173,7 @@ class SuiteReading:
         """Variables that the suite's own `env` has, and nothing else."""
         self._noted_env: set[tuple[str, str]] = set()
         self.secrets: list[str] = []
-        self._host: PythonHost | None = None
-        self._node: NodeHost | None = None
-        self._javascript: JavaScriptHost | None = None
+        self._hosts = Hosts(config.root, config.run.script_memory, 1)
         self.saw(self.path)
 
     def beside(self, path: Path) -> SuiteReading:
@@ -393,37 +392,23 @@ class SuiteReading:
 
     def python(self) -> PythonHost:
         """The process that runs the suite's Python, started when first needed."""
-        if self._host is None:
-            from tui_eval.scripting.python.python_host import PythonHost
-
-            self._host = PythonHost(self.root, self.config.run.script_memory)
-        self._host.variables = self._code_variables()
-        return self._host
+        host = self._hosts.python
+        host.variables = self._code_variables()
+        return host
 
     def node(self) -> NodeHost:
         """The process that runs the suite's JavaScript files, started when first needed."""
-        if self._node is None:
-            from tui_eval.javascript.node_host import NodeHost
-
-            self._node = NodeHost(self.root, self.config.run.script_memory)
-        self._node.variables = self._code_variables()
-        return self._node
+        host = self._hosts.node
+        host.variables = self._code_variables()
+        return host
 
     def javascript(self) -> JavaScriptHost:
         """The isolates that run the suite's inline JavaScript, started when first needed."""
-        if self._javascript is None:
-            from tui_eval.javascript.isolate import JavaScriptHost
-
-            self._javascript = JavaScriptHost(1)
-        return self._javascript
+        return self._hosts.javascript
 
     def close(self) -> None:
         """End the processes of the suite's code, if there are any."""
-        hosts = (self._host, self._node, self._javascript)
-        self._host = self._node = self._javascript = None
-        for host in hosts:
-            if host is not None:
-                host.close()
+        self._hosts.close()
 
     def check_keys(
         self,
