@@ -246,3 +246,12 @@ def test_blanks_around_a_timestamp_make_it_another_text(text: str) -> None:
     moment = pl.DataFrame({"t": [datetime.datetime.fromisoformat(text.strip())]})
     assert compare([{"t": text.strip()}], moment).passed is True
     assert compare([{"t": text}], moment).passed is False
+
+
+@pytest.mark.parametrize("actual", [["b", 1.5, "a"], ["a", "b", 1.5], [2.5, "b", "a"]])
+def test_rows_of_texts_and_numbers_in_another_order_are_in_another_one(actual: list[Any]) -> None:
+    """Where order counts each cell is held against its own, its text as well as its number."""
+    settings = ComparisonSettings(ordered=True)
+    expected = [{"x": "a"}, {"x": 1.5}, {"x": "b"}]
+    assert compare([{"x": cell} for cell in actual], expected, settings).passed is False
+    assert compare([{"x": "a"}, {"x": 1.5000001}, {"x": "b"}], expected, settings).passed is True

@@ -91,6 +91,69 @@ async def test_rows_match_beside_a_tool_call() -> None:
     assert found.verdicts[1].expected == {"x": 1}
 
 
+async def test_a_query_that_reads_no_table_is_noted_only_where_its_rows_are_as_expected() -> None:
+    told = services(RowsAnswer([{"x": 2}], sql="select 2"), table(x=[1]))
+    verdict = (await judge(JudgeInput(case(SQL), services=told))).verdicts[0]
+    assert (verdict.passed, "reads no table" in verdict.reason) == (False, False)
+
+
+async def test_only_the_calls_with_the_arguments_are_what_was_asked_for() -> None:
+    wanted = Assertion("tool_call", {"tool": "sql", "args": {"limit": 2}}, "tools")
+    calls = [
+        Entry(1, "tool_call", name=name, arguments={"limit": limit, "x": 1})
+        for name, limit in [("sql", 1), ("sql", 2), ("other", 2), ("sql", 2)]
+    ]
+    evidence = JudgeInput(case(wanted), transcript=calls, capabilities=Reports(tools=True))
+    (verdict,) = (await judge(evidence)).verdicts
+    assert verdict.passed is True
+    assert [(one.code, one.call) for one in verdict.evidence or ()] == [("called", 2), ("called", 4)]
+
+
+@pytest.mark.parametrize(
+    ("own", "passed"), [({}, False), ({"ordered": True}, False), ({"rtol": 0.1}, True), ({"atol": 1}, True)]
+)
+async def test_only_a_tolerance_of_the_case_itself_is_one_for_whole_numbers(
+    own: dict[str, Any], passed: bool
+) -> None:
+    told = services(RowsAnswer([{"x": 101}]), table(x=[100]))
+    told.comparison = {"rtol": 0.1, "exact_integers": True}
+    found = await judge(JudgeInput(case(SQL, comparison=own), services=told))
+    assert [verdict.passed for verdict in found.verdicts] == [passed]
+
+
+async def test_an_answer_that_cannot_be_had_as_rows_is_an_error() -> None:
+    """Not the same as rows that the agent was asked for and does not have."""
+    told = services(RowsAnswer(None), table(x=[1]))
+    told.rows = None
+    for reply, passed in [
+        (Reply(1, "1"), None),
+        (Reply(1, "1", verified=True), False),
+        (Reply(1, "1", rows=[{"x": 1}]), True),
+    ]:
+        found = await judge(JudgeInput(case(SQL), [reply], services=told))
+        assert [verdict.passed for verdict in found.verdicts] == [passed]
+
+
+@pytest.mark.parametrize(
+    ("ordered", "given", "asked"),
+    [(True, [1, 2], 1), (False, [1, 3], 1), (True, [2, 1], 2), (False, [2, 1], 2)],
+)
+async def test_a_database_is_asked_which_rows_tie_only_where_their_order_may_be_wrong(
+    ordered: bool, given: list[int], asked: int
+) -> None:
+    queries: list[str] = []
+
+    async def run_sql(database: str | None, sql: str) -> SqlResult:
+        queries.append(sql)
+        return replace(table(x=[1, 2], y=[0, 0]), ordered=True)
+
+    told = services(RowsAnswer([{"x": x, "y": 0} for x in given]), None)
+    told.run_sql = run_sql
+    query = Assertion("sql", "select x, y from t order by z", "rows")
+    await judge(JudgeInput(case(query, comparison={"ordered": ordered}), services=told))
+    assert len(queries) == asked
+
+
 async def test_a_query_of_sqlite_is_shown_as_its_database_reads_it() -> None:
     expected, own = "select date(d, '+1 day') as x from t", "select date(d, '+2 days') as x from t"
     result = replace(table(x=[1]), dialect="sqlite")

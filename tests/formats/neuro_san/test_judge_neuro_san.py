@@ -236,6 +236,8 @@ async def test_agents_without_sly_data_or_structure_are_errors() -> None:
     judgement = await judge(evidence)
     assert [verdict.passed for verdict in judgement.verdicts] == [None, None]
     assert "carries no sly_data" in judgement.message
+    evidence.compat = "reference"  # the tool looks for the value in what is not there
+    assert [verdict.passed for verdict in (await judge(evidence)).verdicts] == [False, False]
 
 
 @pytest.mark.parametrize(
@@ -324,6 +326,9 @@ async def test_gist_as_documented(test: str, reply: str, passed: bool | None) ->
     verdict = (await judge(evidence)).verdicts[0]
     assert verdict.passed is passed
     assert asked == [question("greets", "hi")]
+    if passed is not None:
+        matches = "matches" if passed != test.startswith("not_") else "does not match"
+        assert [one.actual or one.text for one in verdict.evidence or ()] == [f"{matches}: greets"]
     assert verdict.judge == {"question": asked[0], "answer": reply, "model": "judge-model", "usage": None}
 
 
@@ -338,7 +343,9 @@ async def test_gist_without_a_judge_says_what_to_write() -> None:
 async def test_keys_with_dots() -> None:
     assertion = Assertion("value", 9, 'sly_data."a.b".c', 1)
     evidence, _ = evidence_for([assertion], {"sly_data": {"a.b": {"c": 9}}})
-    assert (await judge(evidence)).outcome == "passed"
+    assert [verdict.passed for verdict in (await judge(evidence)).verdicts] == [True]
+    evidence, _ = evidence_for([assertion], {"sly_data": {"a.b": {"c": 8}}})
+    assert [verdict.passed for verdict in (await judge(evidence)).verdicts] == [False]
 
 
 async def test_nothing_asserted() -> None:
