@@ -705,3 +705,26 @@ def test_numbers_beside_texts_as_names_of_a_mapping_and_numbers_that_json_lacks_
     results = json.loads((tmp_path / "r.json").read_text())["results"]
     assert run.code == 1 and [one["outcome"] for one in results] == ["error", "failed", "error"]
     assert results[2]["message"] == cause
+
+
+def test_faults_of_rubric_prompts_are_said(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("promptfooconfig.yaml").write_text(
+        "prompts: ['{{q}}']\nproviders: [echo]\ndefaultTest: {options: {provider: echo}}\ntests:\n"
+        "  - {vars: {q: 1}, assert: [{type: llm-rubric, value: x, rubricPrompt: 'G {{output'}]}\n"
+        "  - {vars: {q: 2}, assert: [{type: g-eval, value: x, rubricPrompt: {steps: 'file://gone.txt'}}]}\n"
+        "  - {vars: {q: 3}, assert: [{type: llm-rubric, value: x, rubricPrompt: 7}]}\n"
+        "  - {vars: {q: 4}, assert: [{type: llm-rubric, value: x, rubricPrompt: 'Is it nice?'}]}\n"
+        '  - {vars: {q: 5}, assert: [{type: llm-rubric, value: x, rubricPrompt: "{% if\\n q %}{{output}}{% endif %}"}]}\n'
+    )
+    told = cli("check", ".")
+    said = [
+        line.partition(":")[2] for line in told.out.splitlines() if "ubricPrompt" in line or "gone" in line
+    ]
+    assert said == [
+        "5: llm-rubric: its rubricPrompt cannot be rendered: a tag is not closed; mend G {{output",
+        "6: g-eval: there is no file gone.txt; paths are relative to the configuration's folder",
+        "7: llm-rubric: its rubricPrompt must be a text, not 7; write the question to the judge there",
+        "8: llm-rubric: its rubricPrompt has no place for the answer: the judge does not see it; write {{output}} into it "
+        "(note)",
+    ], told.out

@@ -64,6 +64,11 @@ SUITES = {
     "grader": asserting("{type: llm-rubric, value: polite, provider: 'file://a.py:call_api'}"),
     "grader-option": f"{ECHO}tests: [{{{Q}, options: {{provider: 'exec:./a.sh'}}, assert: [{{type: llm-rubric, value: x}}]}}]\n",
     "rubric": f"{ECHO}tests: [{{{Q}, options: {{rubricPrompt: 'file://OUTSIDE'}}, assert: [{{type: llm-rubric, value: x, provider: echo}}]}}]\n",
+    "value-env-lines": asserting(r'{type: equals, value: "{{\n env.WANTED\n}}"}'),
+    "value-include-lines": asserting(r"""{type: equals, value: "{%\n include 'OUTSIDE'\n%}"}"""),
+    "rubric-env-lines": asserting(
+        r'{type: llm-rubric, value: x, provider: echo, rubricPrompt: "{{output}} {{\n env.WANTED\n}}"}'
+    ),
     "rubric-parts": asserting(
         "{type: g-eval, value: x, provider: echo, rubricPrompt: {steps: 'file://OUTSIDE', evaluate: e}}"
     ),

@@ -181,6 +181,13 @@ def test_a_tag_that_is_not_closed_on_its_line_is_printed(text: str, partial: boo
         assert render(text, {"a": "x"}) == text
 
 
+def test_a_tag_of_what_is_no_prompt_may_go_over_lines_and_is_closed() -> None:
+    assert render("<{{ a\n}}>{% if a\n%}y{% endif %}{# c\n #}", {"a": "x"}, whole=True) == "<x>y"
+    for text in ("open {{ a", "{% if", "{# c"):
+        with pytest.raises(TemplateError):
+            render(text, {"a": "x"}, whole=True)
+
+
 def test_vars_name_vars() -> None:
     found = resolve_vars(
         {"a": "A {{b}}", "b": "B {{ c }}", "c": "C\n", "d": "D {{zzz}} {{b}}", "e": "{{ c | lower }}", "n": "{{x}}",

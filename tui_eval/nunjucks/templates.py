@@ -102,21 +102,23 @@ def render(
     *,
     env: Mapping[str, str] | None = None,
     filters: Filters | None = None,
+    whole: bool = False,
 ) -> str:
     """Render one template.
 
     Args:
-        template: nunjucks; one with an unclosed tag on a line is given back as it is.
+        template: nunjucks; one with an unclosed tag on a line is given back as it is, as of a prompt.
         vars: The variables; one that is missing prints as nothing.
         env: What `{{ env.NAME }}` finds.
         filters: Filters of the suite by name, beside the built-in ones.
+        whole: A tag may go over several lines, and one that is not closed is an error: of all but prompts.
 
     Raises:
         TemplateError: it is not a template, calls what is not there, or grows too large.
     """
     if "{" not in template or templating_disabled():
         return template
-    if is_partial(template):
+    if not whole and is_partial(template):
         return template
     if "{{" not in template and "{%" not in template and "{#" not in template:
         return template
@@ -271,16 +273,22 @@ def one_line(error: BaseException) -> str:
     return message if len(message) <= 300 else message[:299] + "…"
 
 
-def render_value(value: Any, vars: Mapping[str, Any], *, env: Mapping[str, str] | None = None) -> Any:  # noqa: A002
+def render_value(
+    value: Any,
+    vars: Mapping[str, Any],  # noqa: A002
+    *,
+    env: Mapping[str, str] | None = None,
+    whole: bool = False,
+) -> Any:
     """Render a text, or each text of a list; anything else (also an object) is given back untouched.
 
     Raises:
         TemplateError: as `render`.
     """
     if isinstance(value, str):
-        return render(value, vars, env=env)
+        return render(value, vars, env=env, whole=whole)
     if isinstance(value, list):
-        return [render(v, vars, env=env) if isinstance(v, str) else v for v in value]
+        return [render(v, vars, env=env, whole=whole) if isinstance(v, str) else v for v in value]
     return value
 
 

@@ -304,6 +304,30 @@ async def test_a_bare_tag_in_yaml_messages_is_filled_in(prompt: str) -> None:
     assert chat_messages(asked[0]) == chat_messages(prompt.replace("{{output}}", "fine"))
 
 
+@pytest.mark.parametrize("compat", ["documented", "reference"])
+async def test_tags_over_several_lines_are_filled_in(compat: Any) -> None:
+    """In a value they were an error, in a `rubricPrompt` the judge was sent the template."""
+    services, asked = services_answering({"pass": True}, {"pass": True})
+    variables = {"who": "Ann", "l": ["p", "q"]}
+    given = RUBRIC | {"value": "greets {{\n who\n}} {% for i in l\n %}<{{i}}>{% endfor %}"}
+    assert (await judged(given, services, vars=variables, compat=compat)).outcome == "passed"
+    assert "greets Ann <p><q>" in asked[0]
+    prompt = "{# all\nof it #}{{\n  output\n}} by {{ rubric }}"
+    await judged(given | {"rubricPrompt": prompt}, services, vars=variables, compat=compat)
+    assert asked[1].strip() == "the answer by greets Ann <p><q>"
+    contains = {"type": "contains", "value": "{{\nwho}}"}
+    assert (await judged(contains, services, output="Ann", vars=variables)).outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    "prompt", ["R {{ output", "R {{output} x", [{"role": "user", "content": "{% if x"}], 7]
+)
+async def test_a_rubric_prompt_that_is_no_template_is_not_asked(prompt: Any) -> None:
+    services, asked = services_answering({"pass": True})
+    judgement = await judged(RUBRIC | {"rubricPrompt": prompt}, services)
+    assert judgement.outcome == "error" and "rubricPrompt" in judgement.message and not asked
+
+
 async def test_by_reference_messages_in_yaml_that_an_answer_breaks_are_an_error() -> None:
     prompt = '- role: user\n  content: "{{output}}"'
     services, asked = services_answering({"pass": True}, {"pass": True})

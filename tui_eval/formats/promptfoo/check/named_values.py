@@ -14,6 +14,7 @@ from tui_eval.formats.promptfoo.promptfoo_words import beside
 from tui_eval.guard.paths import confine
 from tui_eval.guard.text import clip
 from tui_eval.guard.trust import NeedsTrust, Trust
+from tui_eval.javascript import values as js
 from tui_eval.model import OWN_JUDGES, Assertion, Case, Problem, Reply, Suite
 
 _FILE = "file://"
@@ -57,6 +58,7 @@ class _Checks:
             for text in _parts(value) if key == "options.rubricPrompt" else (value,):
                 if (missing := self._missing(text)) is not None:
                     yield _no_file(path, line, key, missing)
+        yield from self._rubric(case.options.get("rubricPrompt"), path, line, "options")
         if not self._own_filters:
             for turn in case.turns:
                 if turn.text and (fault := self._template(turn.text)):
@@ -69,6 +71,25 @@ class _Checks:
                     )
         for one in case.assertions:
             yield from self._assertion(one, path, one.line or line)
+            if _unseen(one, case):
+                message = "its rubricPrompt has no place for the answer: the judge does not see it"
+                yield Problem(
+                    path, one.line or line, one.type, message, "write {{output}} into it", level="note"
+                )
+
+    def _rubric(self, prompt: Any, path: str, line: int, key: str) -> Iterator[Problem]:
+        """Faults of a `rubricPrompt`'s own templates."""
+        if prompt and not isinstance(prompt, str | list | dict):
+            message = f"its rubricPrompt must be a text, not {clip(js.json_text(prompt), 60)}"
+            yield Problem(path, line, key, message, "write the question to the judge there")
+        for text in _parts(prompt):
+            if (
+                isinstance(text, str)
+                and not text.startswith(_FILE)
+                and (fault := self._template(text, whole=True))
+            ):
+                message = f"its rubricPrompt cannot be rendered: {fault}"
+                yield Problem(path, line, key, message, f"mend {clip(text, 60)}")
 
     def _assertion(self, one: Assertion, path: str, line: int) -> Iterator[Problem]:
         from tui_eval.formats.promptfoo.judge.judge_assertion import why_not_here
@@ -82,6 +103,7 @@ class _Checks:
         ]
         missing = [gone for text in named if (gone := self._missing(text)) is not None]
         yield from (_no_file(path, line, one.type, gone) for gone in dict.fromkeys(missing))
+        yield from self._rubric((one.extra or {}).get("rubricPrompt"), path, line, one.type)
         kind = one.type.removeprefix("not-")
         if kind not in COLUMNS and (never := why_not_here(one.type, kind)):
             yield Problem(path, line, one.type, never, "leave it out: its case is an error")
@@ -121,10 +143,10 @@ class _Checks:
             self._faults[text] = None
             left = _SIMPLE.sub("", text)
             if ("{{" in left or "{%" in left) and not templates.templating_disabled():
-                if templates.is_partial(text):
-                    self._faults[text] = "a tag is not closed" if whole else None
-                else:
-                    self._faults[text] = templates.fault(text)
+                still_open = templates.is_partial(text)
+                if whole or not still_open:
+                    fault = templates.fault(text)
+                    self._faults[text] = "a tag is not closed" if fault and still_open else fault
         return self._faults[text]
 
 
@@ -133,6 +155,21 @@ def _parts(prompt: Any) -> list[Any]:
     if isinstance(prompt, dict):
         return list(prompt.values())
     return prompt if isinstance(prompt, list) else [prompt]
+
+
+_ANSWER = re.compile(r"\{[{%][^{}%]*\b(?:output|completion|answer)\b")
+_SEE_THE_ANSWER = frozenset(
+    ("llm-rubric", "agent-rubric", "search-rubric", "factuality", "model-graded-factuality", "model-graded-closedqa")
+)  # fmt: skip
+
+
+def _unseen(one: Assertion, case: Case) -> bool:
+    """Whether the judge is asked without what it is to judge."""
+    prompt = (one.extra or {}).get("rubricPrompt") or case.options.get("rubricPrompt")
+    if one.type.removeprefix("not-") not in _SEE_THE_ANSWER or not isinstance(prompt, str | list | dict):
+        return False
+    text = prompt if isinstance(prompt, str) else js.json_text(prompt)
+    return bool(prompt) and "file://" not in text and _ANSWER.search(text) is None
 
 
 def _is_open(prompt: str) -> bool:

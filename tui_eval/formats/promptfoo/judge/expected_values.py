@@ -33,17 +33,18 @@ def rendered(value: Any, evidence: JudgeInput) -> Any:
     """
     if not isinstance(value, str | list):
         return value
-    texts = [value] if isinstance(value, str) else value
-    for text in texts:
-        # A prompt with an unbalanced tag is printed as it is; an assertion's value is not.
-        if isinstance(text, str) and "{" in text and is_partial(text):
-            raise CannotJudge(f"Template render error: a tag is not closed in {_short(text)}", "template")
     services = evidence.services
     try:
         with including(services.base, services.root, services.trust):
-            return render_value(value, evidence.vars, env=services.env)
+            return render_value(value, evidence.vars, env=services.env, whole=True)
     except TemplateError as error:
-        raise CannotJudge(f"Template render error: {error}", "template") from error
+        raise CannotJudge(f"Template render error: {_told(error, value)}", "template") from error
+
+
+def _told(error: TemplateError, value: str | list[Any]) -> str:
+    texts = [value] if isinstance(value, str) else value
+    still_open = next((text for text in texts if isinstance(text, str) and is_partial(text)), None)
+    return str(error) if still_open is None else f"a tag is not closed in {_short(still_open)}"
 
 
 class ScriptFault(Exception):

@@ -25,7 +25,7 @@ from tui_eval.guard import figures
 from tui_eval.javascript import values as js
 from tui_eval.model import Assertion, Case
 from tui_eval.model_ids import provider_name
-from tui_eval.nunjucks.templates import TemplateError, render
+from tui_eval.nunjucks.templates import TemplateError, is_partial, render
 from tui_eval.suites.chat_prompts import broken_chat, chat_messages
 
 Ask = Callable[[str | None, str, dict[str, Any] | None], Awaitable[JudgeAnswer]]
@@ -245,9 +245,10 @@ def own_prompt(call: AssertionCall, asked: QuestionParts) -> str | None:
         structure = _structure(prompt, call.evidence.reference)
         if structure is not None:
             return js.json_text(_filled(structure, variables, env))
-        filled = render(prompt, variables, env=env)
+        filled = render(prompt, variables, env=env, whole=True)
     except TemplateError as error:
-        raise CannotJudge(f"rubricPrompt: {error}", "template") from error
+        told = "a tag is not closed" if is_partial(prompt) else str(error)
+        raise CannotJudge(f"rubricPrompt: {told}", "template") from error
     if call.evidence.reference and (wrong := broken_chat(filled)):
         raise CannotJudge(f"rubricPrompt: {wrong}", "template")
     return filled
@@ -277,8 +278,7 @@ def _prompt_text(call: AssertionCall, asked: QuestionParts) -> str | None:
         return None
     if isinstance(given, list | dict):
         given = js.json_text(given)
-    if not isinstance(given, str):
-        return None
+    invariant(isinstance(given, str), "rubricPrompt must be a string")
     if given.startswith("file://"):
         from tui_eval.formats.promptfoo.judge import expected_values
 
@@ -378,7 +378,7 @@ def _only_texts(value: Any) -> bool:
 
 def _filled(value: Any, variables: dict[str, Any], env: Any) -> Any:
     if isinstance(value, str):
-        return render(value, variables, env=env)
+        return render(value, variables, env=env, whole=True)
     if isinstance(value, list):
         return [_filled(item, variables, env) for item in value]
     if isinstance(value, dict):
