@@ -189,3 +189,29 @@ def test_a_secret_in_json_within_json_is_masked() -> None:
     masker = Masker([secret])
     once = json.dumps({"k": secret})
     assert "dq7k" not in masker.text(json.dumps({"inner": once})) + masker.text(once) + masker.text(secret)
+
+
+def test_secrets_in_a_whole_request_and_in_a_webhook_s_address_are_in_no_record(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    request = "POST /c?access_token=query-1234 HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Bearer header-1234\n\n{{prompt}}"
+    suite = {
+        "prompts": ["say {{x}}"],
+        "providers": [{"id": "http", "config": {"url": f"http://127.0.0.1:{port}", "request": request}}],
+        "tests": [
+            {
+                "vars": {"x": "hi"},
+                "assert": [{"type": "webhook", "value": f"http://127.0.0.1:{port}/w?token=webhook-1234"}],
+            }
+        ],
+    }
+    (tmp_path / "promptfooconfig.json").write_text(json.dumps(suite))
+    files = ["o.json", "o.html", "o.csv", "o.junit.xml", "o.promptfoo.json"]
+    done = cli("run", ".", "--trust", "--cache", *(word for file in files for word in ("-o", file)))
+    assert done.code == 1
+    said = cli("show", "last", "hi").out
+    shown = done.out + done.err + said + "".join(Path(file).read_text() for file in files)
+    assert "/c?access_token=" in shown  # the server's answer, which repeats it
+    for secret in ("query-1234", "header-1234", "webhook-1234"):
+        assert secret not in shown and secret.encode() not in kept(tmp_path), secret

@@ -75,6 +75,9 @@ def test_a_foreign_host_without_secrets_needs_none(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("OPENAI_API_KEY")
     config.fill(agent("openai", base_url="https://evil.example", headers={"X-Team": "evaluations"}), Trust())
     config.fill(agent("http", url="https://evil.example", body={"message": "{{prompt}}"}), Trust())
+    with pytest.raises(NeedsTrust, match=r"send a secret \(agents\.a\.body\)"):
+        body = '{"message": {{prompt}}, "api_key": "literal-1234"}'
+        config.fill(agent("http", url="https://evil.example", body=body), Trust())
 
 
 @pytest.mark.parametrize(

@@ -394,6 +394,40 @@ def test_a_document_gives_what_looks_like_a_secret_alone() -> None:
     assert secret_values({"ODD": '{"key": '}) == [] and secret_values({"ODD": "{" * 10_000}) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "POST /c?access_token=Zx81qone9k HTTP/1.1\nHost: h\nAuthorization: Bearer Zx81qtwo9k\nX-Api-Key: Zx81qthree9k\n"
+            'Cookie: sid=Zx81qfour9k; lang=en\n\n{"apiKey": "Zx81qfive9k", "m": {{prompt}}}',
+            {"Zx81qone9k", "Zx81qtwo9k", "Zx81qthree9k", "Zx81qfour9k", "Zx81qfive9k"},
+        ),
+        ("x={{prompt}}&token=Zx81qone9k&y={{env.MY_TOKEN}}", {"Zx81qone9k"}),
+        ("Server=h;Password=Zx81qone9k;Uid=u", {"Zx81qone9k"}),
+        ("host=h password=Zx81qone9k user=u", {"Zx81qone9k"}),
+        ('{"m": {{message}}, "auth": {"token": "Zx81qone9k"}}', {"Zx81qone9k"}),
+        ('echo "{\\"api_key\\": \\"Zx81qone9k\\"}" PASSWORD=Zx81qtwo9k;', {"Zx81qone9k", "Zx81qtwo9k"}),
+        ("({headers: {'X-Api-Key': 'Zx81qone9k'}})", {"Zx81qone9k"}),
+        ("Bearer Zx81qone9k", {"Zx81qone9k"}),
+        (
+            "Authorization: Basic dXNlcjpaeDgxcW9uZTlr",
+            {"dXNlcjpaeDgxcW9uZTlr", "user:Zx81qone9k", "Zx81qone9k"},
+        ),
+        ("Bearer of bad news", set()),
+        ("the password is hunter22x, max_tokens: 40960000, Tokens: 12345678", set()),
+        ("primary_key=customer_id2&cache_key=abc_2024_x&key=name_of_1", set()),
+        ("X-Api-Key: {{env.KEY}}\ntoken: ${TOKEN_A1234567}", set()),
+        ("const token = response.access_token_v2; apiKey: process.env.OPENAI_API_KEY1", set()),
+    ],
+)
+def test_secrets_behind_their_names_in_a_text_of_a_configuration(text: str, found: set[str]) -> None:
+    """A body of text, a whole request, a connection string: what stood there was in every record and report."""
+    assert set(secret_values({"body": text})) == found
+    assert (
+        secret_values({"system": text, "a": [{"description": text}]}) == []
+    )  # is said to a model or a person
+
+
 def test_the_secrets_of_a_command_are_known() -> None:
     command = (
         "bot.py --api-key sk-abcdef1234567890 -H 'Authorization: Bearer tok9876543210abc' --token=zzz9876543210 "
@@ -464,3 +498,17 @@ def test_an_internal_error_says_no_secret_of_the_environment(
     report = (tmp_path / "tui-eval" / "crash.log").read_text("utf-8")
     assert f"Bearer {MASK}" in line and f"Bearer {MASK}" in report
     assert "0123456789" not in line + report
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh -c 'ask --api-key Zx81qone9k; env'",
+        "sh -c 'ask --api-key Zx81qone9k | jq .'",
+        "sh -c 'PASSWORD=Zx81qone9k; ask'",
+        "sh -c 'curl http://h.example/z?key=Zx81qone9k'",
+        "sh -c 'curl -d token=Zx81qone9k h.example'",
+    ],
+)
+def test_the_secrets_of_a_shell_s_command_are_known(command: str) -> None:
+    assert "Zx81qone9k" in in_command(command)

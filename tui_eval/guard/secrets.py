@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -80,6 +80,19 @@ _OF_A_USER = frozenset({"u", "user", "proxy-user", "U"})
 _PROVIDING = frozenset({"provider", "helper", "command", "store", "vault", "manager", "ref"})
 _LONGEST_DOCUMENT = 50_000
 _COOKIES = r"\s*[A-Za-z_][\w.-]*=[^\s;=][^\s;]*(?:;\s*[A-Za-z_][\w.-]*=[^\s;]*)*;?\s*"
+_IN_TEXT = (
+    r"(?<![\w.$-])([A-Za-z_][\w.-]{0,80})\\*[\"']?\s?(?:=|:)[ \t]*\\*[\"']?"
+    r"(?:(?i:bearer|basic|token|apikey)[ \t]+)?([^\s\"'\\&;,<>{}()\[\]|$`]{8,})"
+)
+"""A name and its value in a text: of a form or a connection string (`name=value`), a header, JSON, also within JSON."""
+_OF_CODE = r"(?:process|os|env|context|config|options|vars|this|self|json|response|data|result|output)\."
+"""How what stands behind a name in code begins that takes it from elsewhere."""
+_LOGIN = r"(?i)(?<!\w)basic[ \t]+[\w+/-]{8,}={0,2}"
+_COOKIE_LINE = r"(?im)^[ \t]*(?:set-)?cookie:[ \t]*(\S.*)$"
+_ALONE = r"(?i)\s*(?:bearer|basic)\s+([^\s,;]+)\s*"
+_PROSE = frozenset({"system", "instructions", "prompt", "prompts", "description", "label"})
+"""Options that are written for a model or a person to read: `password: …` in one is said, not sent as one."""
+_HINTS = re.compile(r"(?i)key|token|secret|pass|pwd|auth|credential|cookie")
 _IN_COOKIE = r"((?:[A-Za-z_][\w.-]*=(?=[^\s;=]))?)([^\s;]+)"
 
 
@@ -255,16 +268,56 @@ def _in_cookie(found: re.Match[str]) -> str:
     return found[1] + MASK if hides and not re.search(_REFERENCE, found[2]) else found[0]
 
 
-def secret_values(values: Mapping[str, Any]) -> list[str]:
+def secret_values(values: Mapping[str, Any], *, texts: bool = True) -> list[str]:
     """The values to mask in a mapping of names to values, nested ones included.
 
     Taken are texts and numbers of eight characters or more under secret names, the credential
-    within an `Authorization` value, and passwords and keys within URLs under any name. References
+    within an `Authorization` value, passwords and keys within URLs under any name, and what looks like a secret behind
+    its name in a longer text (`texts`): a body, a whole request, a connection string. References
     to environment variables not yet filled in, and templates, are not values.
     """
     found: dict[str, None] = {}
     _collect(values, False, found, 0)
+    if texts:
+        for text in _texts_in(values, 0):
+            for part in in_text(text):
+                _keep(part, found)
     return list(found)
+
+
+def _texts_in(value: Any, depth: int) -> Iterator[str]:
+    """The texts of a configuration that programs read."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping) and depth < 50:
+        for name, item in value.items():
+            if name not in _PROSE:
+                yield from _texts_in(item, depth + 1)
+    elif isinstance(value, (list, tuple)) and depth < 50:
+        for item in value:
+            yield from _texts_in(item, depth + 1)
+
+
+def in_text(text: str) -> list[str]:
+    """The secrets that stand behind their names in a text, those that look like some."""
+    if len(text) > _LONGEST_DOCUMENT:
+        return []
+    if alone := re.fullmatch(_ALONE, text):
+        return [part for part in credential_parts(text) if _opaque(part)] if _opaque(alone[1]) else []
+    if not _HINTS.search(text):
+        return []
+    found = [
+        value
+        for name, value in re.findall(_IN_TEXT, text)
+        if secret_name(name)
+        and _opaque(value)
+        and not (no_secret(name, value, False) or re.match(_OF_CODE, value))
+    ]
+    for login in re.findall(_LOGIN, text):
+        found += credential_parts(login)[1:]
+    for line in re.findall(_COOKIE_LINE, text):
+        found += _in_cookies(line)
+    return found
 
 
 def _collect(value: Any, secret: bool, found: dict[str, None], depth: int) -> None:
@@ -348,6 +401,9 @@ def in_command(command: str | list[Any]) -> list[str]:
     for word, after in zip(words, [*words[1:], ""], strict=True):
         if " " in word and len(words) > 1:  # a command of a shell (`sh -c '…'`)
             found |= dict.fromkeys(in_command(word))
+        for part in (*_url_secrets(word), *in_text(word)):
+            _keep(part, found)
+        after = after.rstrip(";|&)")  # of the shell
         pair = re.fullmatch(_OPTION_OR_HEADER, word)
         name, value = (
             (pair[1], pair[2]) if pair else (word.lstrip("-"), after if word.startswith("-") else "")

@@ -339,7 +339,7 @@ class Tracer:
         found: list[str] = []
         for span in self._arriving.spans:
             for name, value in span.attributes.items():
-                found += secret_values({name: _parsed(value)})
+                found += secret_values({name: _parsed(value)}, texts=False)
         return Masker(found)
 
 

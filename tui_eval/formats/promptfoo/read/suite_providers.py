@@ -130,6 +130,8 @@ def secrets_in(value: Any, depth: int = 0) -> Iterator[str]:
                     if isinstance(one, dict):
                         yield from secret_values(one)
                         yield from late("tui_eval.formats.promptfoo.promptfoo_format:PROMPTFOO").secrets(one)
+            elif name == "value" and value.get("type") in ("webhook", "not-webhook"):
+                yield from secret_values({name: item}, texts=False)
             elif name not in ("vars", "metadata"):
                 yield from secrets_in(item, depth + 1)
 
