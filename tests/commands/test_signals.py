@@ -235,6 +235,19 @@ def test_interrupted_without_a_store_offers_no_resume(project: Path) -> None:
     assert not (project / ".tui-eval").exists()
 
 
+def test_an_interrupted_run_whose_files_had_errors_ends_attach_as_show(cli: Cli, project: Path) -> None:
+    """It gave 1, and not a word about the file."""
+    (project / "broken.yaml").write_text("test_cases: [")
+    process = begin(project)
+    until_the_first_is_done(process)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert cli("show").code == 4
+    followed = cli("attach", "--display", "plain")
+    assert followed.code == 4 and "not all of its files could be read" in followed.err
+    assert "the run was interrupted; go on with: tui-eval resume" in followed.err
+
+
 def test_a_run_of_another_terminal_is_followed_and_cancelled(cli: Cli, project: Path) -> None:
     process = begin(project)
     until_the_first_is_done(process)

@@ -253,9 +253,10 @@ def follow(reference: str) -> int:
         table = console_table.RunTable.of(reader)
         info = reader.info()
         say(table.totals(lacks=lacks_of(info), put_back=unfinished_in(info)))
+        unread = warn_of_unread(info)
         if state == "interrupted" and merged_of(info.provenance):
             warn(f"incomplete: {reader.info().note}")
-            return EXIT_FAILED
+            return EXIT_USAGE if unread else EXIT_FAILED
         if state == "interrupted":
             if reader.cases():
                 info = reader.info()
@@ -264,9 +265,10 @@ def follow(reference: str) -> int:
                     warn(other)
             else:
                 warn("the run was interrupted before what it was to run was written down; start it anew")
-            return EXIT_FAILED
-        if warn_of_unread(reader.info()):
+        if unread:
             return EXIT_USAGE
+        if state == "interrupted":
+            return EXIT_FAILED
         return exit_code_of(table.sums, _stopped(info))
     finally:
         reader.close()
