@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import socket
 import sys
 from decimal import Decimal
 
@@ -12,8 +13,9 @@ import pytest
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames import nao_reference, postgres
 from tui_eval.frames.compare import compare
+from tui_eval.frames.databases import NoDatabase
 from tui_eval.frames.difference import align
-from tui_eval.frames.sql import SqlError, SqlResult, rows
+from tui_eval.frames.sql import SqlError, SqlResult, execute, rows
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +47,23 @@ def test_no_part_of_a_password_is_in_what_is_said_of_an_address(url: str, said: 
     with pytest.raises(SqlError, match=said) as caught:
         postgres.execute(DatabaseSpec("p", "postgres", url=url), "SELECT 1", timeout=5)
     assert "first" not in str(caught.value) and "ssw0rd" not in str(caught.value)
+
+
+def test_a_server_that_does_not_answer_cannot_be_reached() -> None:
+    """It was said that the query took long."""
+    pytest.importorskip("adbc_driver_postgresql", reason="the postgres extra is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/d"
+        with pytest.raises(NoDatabase, match=r"^database 'p' cannot be reached: .*timeout expired$"):
+            postgres.execute(DatabaseSpec("p", "postgres", url=url), "SELECT 1", timeout=4)
+
+
+def test_what_is_no_text_is_no_query() -> None:
+    spec = DatabaseSpec("p", "postgres", url="postgresql://u@127.0.0.1:9/d")
+    with pytest.raises(SqlError, match="half of a pair of surrogates"):
+        execute(spec, "SELECT '\ud83d'")
+    with pytest.raises(SqlError, match="holds a NUL"):
+        postgres.execute(spec, "SELECT 1 AS n\0, 2", timeout=4)
 
 
 def test_numeric_text_becomes_exact_decimals() -> None:

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from tests.support.ports import free_port
 from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
-from tui_eval.frames.databases import WrongQuery
+from tui_eval.frames.databases import NoDatabase, WrongQuery
 from tui_eval.frames.difference import align
 from tui_eval.frames.postgres import arrived
 from tui_eval.frames.sql import SqlError, SqlResult, execute, execute_all, rows, schema_text
@@ -405,6 +406,27 @@ def test_a_role_that_is_no_superuser_is_asked_as_itself(server: DatabaseSpec) ->
             assert "superuser" not in str(caught.value)
         finally:
             cursor.execute("DROP ROLE plain")
+
+
+def test_a_connection_that_others_have_is_waited_for(server: DatabaseSpec) -> None:
+    """Of a role that may have one, most cases of a run were errors."""
+    from adbc_driver_postgresql import dbapi  # type: ignore[import-not-found]
+
+    with dbapi.connect(server.url, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE scarce LOGIN CONNECTION LIMIT 1")
+        try:
+            scarce = msgspec.structs.replace(server, url=server.url.replace("tester@", "scarce@"))
+            with ThreadPoolExecutor(3) as pool:
+                asked = [
+                    pool.submit(execute, scarce, "SELECT 1 AS n, pg_sleep(0.3)::text AS s", timeout=60)
+                    for _ in range(3)
+                ]
+                assert [one.result().frame["n"].item() for one in asked] == [1, 1, 1]
+            cursor.execute("ALTER ROLE scarce CONNECTION LIMIT 0")
+            with pytest.raises(NoDatabase, match=r"cannot be reached: .*too many connections"):
+                execute(scarce, "SELECT 1", timeout=1)
+        finally:
+            cursor.execute("DROP ROLE scarce")
 
 
 def test_a_superuser_finds_what_it_found(server: DatabaseSpec) -> None:

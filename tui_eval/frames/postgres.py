@@ -8,7 +8,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import os
+import random
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -84,22 +87,19 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
     if not database.url:
         raise NoDatabase(f"database {database.name!r} has no url")
     try:
-        try:
-            opened = dbapi.connect(database.url)
-        except Exception as problem:
-            if unread := _unread(database.url, _said(problem)):
-                raise BadDatabase(f"database {database.name!r}: its url {unread}") from None
-            raise NoDatabase(f"database {database.name!r} cannot be reached: {_said(problem)}") from None
+        end = time.monotonic() + timeout
+        opened = _connected(dbapi, database, timeout)
         with opened as connection, connection.cursor() as cursor:
+            cursor.execute("SET standard_conforming_strings = on")  # as queries are read here
             if database.schema:  # as nao's client does
                 path = database.schema.replace("'", "''")
                 cursor.execute(f"SELECT set_config('search_path', '{path}', false)")
                 arrived(cursor.fetch_arrow())
             cursor.execute("SET default_transaction_read_only = on")
-            cursor.execute("SET standard_conforming_strings = on")  # as queries are read here
             for setting, value in _TEXTS.items():
                 cursor.execute(f"SET {setting} = {value}")
-            cursor.execute(f"SET statement_timeout = {max(1, int(timeout * 1000))}")
+            left = end - time.monotonic()
+            cursor.execute(f"SET statement_timeout = {max(1, int(left * 1000))}")
             connection.commit()
             _end_with_us(cursor)
             try:
@@ -124,6 +124,33 @@ def _cursor(database: DatabaseSpec, timeout: float) -> Iterator[Any]:
         raise SqlError(said) from None
 
 
+_FULL = re.compile(r"too many (?:clients|connections)|connection slots|no more connections allowed")
+"""How servers, and what stands before them, say that others have all of their connections."""
+
+
+def _connected(dbapi: Any, database: DatabaseSpec, timeout: float) -> Any:
+    """A connection. Where others have all that there are, one of them is waited for, and so is a server that does not
+    answer: for half of the time of a query, so that it can be said which.
+
+    Raises:
+        NoDatabase: there is none.
+    """
+    if "PGCONNECT_TIMEOUT" not in _OWN_ENVIRONMENT:
+        os.environ["PGCONNECT_TIMEOUT"] = str(max(2, int(timeout / 2)))  # less than 2 is none for the library
+    end = time.monotonic() + timeout / 2
+    while True:
+        try:
+            return dbapi.connect(database.url)
+        except Exception as problem:
+            said = _said(problem)
+            if unread := _unread(database.url, said):
+                raise BadDatabase(f"database {database.name!r}: its url {unread}") from None
+            if not _FULL.search(said) or time.monotonic() > end:
+                raise NoDatabase(f"database {database.name!r} cannot be reached: {said}") from None
+        time.sleep(random.uniform(0.05, 0.3))
+
+
+_OWN_ENVIRONMENT = frozenset(os.environ)
 _ADDRESS = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
 _NO_WORDS = re.compile(r'^missing "=" after|^unterminated quoted string')
 _BARE = re.compile(r"[@/\s]|%(?![0-9A-Fa-f]{2})")

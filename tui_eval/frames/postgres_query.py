@@ -27,6 +27,8 @@ def read_postgres(sql: str) -> PostgresQuery:
     Raises:
         SqlError: it is none, or several.
     """
+    if "\0" in sql:  # where the library would end it
+        raise SqlError("the query holds a NUL, which is no part of SQL")
     text = bare_statement(sql, keep_open=True)
     parts = list(_parts(text))
     _only_a_query([part for part, _ in parts])

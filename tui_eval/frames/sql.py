@@ -268,11 +268,13 @@ class SqlWorker:
         """Put a question.
 
         Raises:
-            SqlError: the process has ended.
+            SqlError: the process has ended, or what is asked is no text.
         """
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(framed(msgspec.msgpack.encode(asked)))
+        except UnicodeEncodeError:
+            raise SqlError("the query holds half of a pair of surrogates, which is no character") from None
         except OSError:
             raise SqlError(self._lost(asked)) from None
 
