@@ -13,6 +13,7 @@ from tui_eval.store.linked import (
     load_together,
     parts,
     summarise_together,
+    told_together,
 )
 from tui_eval.store.reader import RunReader
 from tui_eval.store.schema import RunSummary
@@ -63,6 +64,15 @@ def test_a_rerun_takes_the_place_and_an_added_attempt_is_added(tmp_path: Path) -
     x, y = load_together(folders)
     assert (x.passed, x.attempts, x.required, x.outcome, x.flaky) == (1, 2, 2, "failed", True)
     assert (y.passed, y.attempts, y.outcome) == (2, 2, "passed"), "a cancelled rerun says nothing"
+
+
+def test_who_tells_what_became_of_a_case(tmp_path: Path) -> None:
+    first, again, more, cancelled = runs(tmp_path)
+    x, y = told_together([run.folder for run in (first, again, more, cancelled)])
+    assert x.by == (more.info.id, more.refs[0][0]) and y.by == (first.info.id, first.refs[1][0])
+    x, y = told_together([run.folder for run in (first, again)])
+    assert x.by == (again.info.id, again.refs[0][0]) and y.summary.outcome == "passed"
+    assert [one.by for one in told_together([first.folder])] == [None, None]
 
 
 def test_folders_of_this_project_and_of_elsewhere(tmp_path: Path) -> None:

@@ -228,6 +228,25 @@ def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
         for summary in found:
             summary.compat = parts[0].compat(summary.suite)
         return found
+    return [one.summary() for one in _counted(parts)]
+
+
+class _Counted(NamedTuple):
+    """A case in several runs: what counts of it, the share of attempts that has to pass, and the rules."""
+
+    case: StoredCase
+    placed: Sequence[Placed]
+    share: float
+    rules: str
+
+    def summary(self) -> CaseSummary:
+        """What they come to."""
+        found = _summary(self.case, [one.row for one in self.placed], self.share)
+        found.compat = self.rules
+        return found
+
+
+def _counted(parts: Sequence[Part]) -> list[_Counted]:
     rows: dict[tuple[str, str, str], StoredCase] = {}
     runs: dict[tuple[str, str, str], list[list[Placed]]] = {}
     shares: dict[tuple[str, str, str], float] = {}
@@ -246,13 +265,12 @@ def summarise_together(parts: Sequence[Part]) -> list[CaseSummary]:
             rows[key] = case
             rules[key] = compat(case.suite)
             runs.setdefault(key, []).append(own)
-    found = [
-        _summary(case, [one.row for group in generations(runs[key])[-1:] for one in group], shares[key])
+    return [
+        _Counted(
+            case, [one for group in generations(runs[key])[-1:] for one in group], shares[key], rules[key]
+        )
         for key, case in rows.items()
     ]
-    for key, summary in zip(rows, found, strict=True):
-        summary.compat = rules[key]
-    return found
 
 
 def _summary(case: StoredCase, rows: Sequence[AttemptRow], share: float) -> CaseSummary:
@@ -282,6 +300,38 @@ def load_together(folders: Sequence[Path]) -> list[CaseSummary]:
     Raises:
         StoreError: one of them cannot be read.
     """
+    return summarise_together(_parts_of(folders))
+
+
+class ToldCase(NamedTuple):
+    """A case in runs that count together, and the run and the attempt in it that tells its outcome; None where there is
+    one run, or nothing has ended."""
+
+    summary: CaseSummary
+    by: tuple[str, int] | None = None
+
+
+def told_together(folders: Sequence[Path]) -> list[ToldCase]:
+    """The same, with who says it: of the newest run with an attempt of that outcome the first.
+
+    Raises:
+        StoreError: one of them cannot be read.
+    """
+    parts = _parts_of(folders)
+    if len(parts) == 1:
+        return [*map(ToldCase, summarise_together(parts))]
+    found: list[ToldCase] = []
+    for one in _counted(parts):
+        summary = one.summary()
+        ended = [placed for placed in one.placed if placed.row.state == "done"]
+        telling = [placed for placed in ended if placed.row.outcome == summary.outcome] or ended
+        newest = max((placed.run_id for placed in telling), default="")
+        by = next(((newest, placed.row.id) for placed in telling if placed.run_id == newest), None)
+        found.append(ToldCase(summary, by))
+    return found
+
+
+def _parts_of(folders: Sequence[Path]) -> list[Part]:
     parts: list[Part] = []
     for folder in folders:
         with closing(RunReader(folder)) as reader:
@@ -289,7 +339,7 @@ def load_together(folders: Sequence[Path]) -> list[CaseSummary]:
             parts.append(
                 Part(reader.cases(), reader.attempts(), folder.name, replaced_by(info), compat_of(info))
             )
-    return summarise_together(parts)
+    return parts
 
 
 # -- What came, since they ended, of the cases of runs that are put together.

@@ -9,18 +9,21 @@ import pytest
 
 from tests.support import mostly_real
 from tests.support.app_host import running_app, screen_text, until
-from tests.support.live_run import project
+from tests.support.live_run import LiveRun, project
 from tests.tui.screens.test_compare_screen import run_of_agents
 from tui_eval.tui.loaders import case_loader
 from tui_eval.tui.loaders.compare_loader import Half
+from tui_eval.tui.screens.case_screen import CaseScreen
 from tui_eval.tui.screens.compare_screen import CompareScreen
 from tui_eval.tui.screens.grid import GridScreen
 from tui_eval.tui.screens.runs_screen import RunsScreen
 from tui_eval.tui.screens.search_screen import SearchScreen
+from tui_eval.tui.state.app_state import CasePointer
 from tui_eval.tui.state.text.lines import plain
 from tui_eval.tui.widgets.lines_pane import LinesPane
 
 SIZES = pytest.mark.parametrize("size", mostly_real([(80, 24), (120, 40)], (80, 24)))
+NAMES = ["refund is approved", "greets by name", "calms an angry customer"]
 OUTCOMES = {"a": ["passed", "failed", "passed"], "b": ["failed", "failed", "passed"]}
 
 
@@ -47,6 +50,30 @@ async def test_compare_shows_the_answers_of_both_sides(tmp_path: Path, size: tup
         await pilot.press("j", "j")
         await until(lambda: app.screen.current() and app.screen.current().case_id != name, pilot)
         await sees(app, pilot, app.screen.current().case_id.partition("::")[2])
+
+
+async def test_compare_shows_the_answers_of_a_run_of_which_one_case_ran_again(tmp_path: Path) -> None:
+    """It looked for all of them in the newest run that counts: the others' answers were missing."""
+    root = project(tmp_path)
+    old, new = LiveRun(root, NAMES), LiveRun(root, NAMES)
+    old.all_done(["passed"] * 3)
+    new.all_done(["failed"] * 3)
+    again = LiveRun(root, NAMES[:1], linked_to=new.info.id)
+    again.all_done(["failed"])
+    async with running_app(root, (80, 24)) as (app, pilot):
+        app.push_screen(CompareScreen(Half(old.folder), Half(new.folder)))
+        await until(lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison, pilot)
+        for name, run in zip(NAMES, (again, new, new), strict=True):
+            app.screen.go_to(CasePointer(f"suites/support.yaml::{name}"))
+            await sees(app, pilot, f"after: {run.info.id}", f"before: {old.info.id}")
+            assert app.screen.current().run_id == run.info.id
+        app.push_screen(CompareScreen(Half(new.folder), Half(again.folder)))
+        await until(lambda: app.screen.after.folder == again.folder and app.screen.comparison, pilot)
+        app.screen.go_to(CasePointer(f"suites/support.yaml::{NAMES[1]}"))
+        await sees(app, pilot, f"one attempt for both: {new.info.id}")
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, CaseScreen) and app.screen.content.attempt, pilot)
+        assert app.screen.content.run_id == new.info.id and not app.screen.content.problem
 
 
 @pytest.mark.real

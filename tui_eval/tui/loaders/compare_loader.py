@@ -15,7 +15,7 @@ from tui_eval.model import Attempt
 from tui_eval.reports.run_comparison import CaseChange, RunComparison, compare
 from tui_eval.store.index import Index
 from tui_eval.store.indexed_run import places
-from tui_eval.store.linked import lacking_beside, load_together
+from tui_eval.store.linked import lacking_beside, told_together
 from tui_eval.store.listed_names import may_be_unnamed
 from tui_eval.store.reader import RunReader
 from tui_eval.store.run_folders import Store, StoreError
@@ -44,11 +44,22 @@ class Half:
     model: str | None = None
     linked: tuple[Path, ...] = ()
     what: str = ""
+    told: Mapping[tuple[str, str, str | None], tuple[str, int]] = field(default_factory=dict, compare=False)
+    """Of a case (id, agent, model) the one of those runs, and the attempt in it, that tells its outcome."""
 
     @property
     def column(self) -> str:
         """Its agent (and model) for people; empty where it is a whole run."""
         return column_label(self.agent, self.model)
+
+    def pointer(self, one: CaseSummary) -> CasePointer:
+        """Where a case's outcome is told."""
+        run_id, ref = self.told.get((one.case_id, one.agent, one.model), (self.folder.name, None))
+        return CasePointer(one.case_id, one.agent, one.model, run_id, ref)
+
+    def folder_of(self, run_id: str | None) -> Path:
+        """Where one of its runs is kept."""
+        return next((folder for folder in self.linked if folder.name == run_id), self.folder)
 
     @property
     def runs(self) -> list[str]:
@@ -83,18 +94,24 @@ def called_in(folders: Iterable[Path]) -> dict[str, str]:
     return found
 
 
-def load_half(half: Half) -> list[CaseSummary]:
-    """What a run, with those that count with it, says of each case (of this agent, where one is given).
+def _load_half(half: Half) -> tuple[Half, list[CaseSummary]]:
+    """What a run, with those that count with it, says of each case (of this agent, where one is given), and which of
+    them says it.
 
     Raises:
         StoreError: it cannot be read.
     """
-    found = load_together(half.linked or [half.folder])
-    return [
+    found = [
         one
-        for one in found
-        if (half.agent is None or one.agent == half.agent) and (half.model is None or one.model == half.model)
+        for one in told_together(half.linked or [half.folder])
+        if half.agent in (None, one.summary.agent) and half.model in (None, one.summary.model)
     ]
+    told = {
+        (one.summary.case_id, one.summary.agent, one.summary.model): one.by
+        for one in found
+        if one.by is not None
+    }
+    return replace(half, told=told), [one.summary for one in found]
 
 
 def load_comparison(
@@ -108,9 +125,9 @@ def load_comparison(
     first, second = _with_linked(root, before, after), _with_linked(root, after, before)
     later, earlier = (other_half(root, before, after, step) is not None for step in (1, -1))
     tell("Reading the first of two.")
-    old = load_half(first)
+    first, old = _load_half(first)
     tell("Reading the second of two.")
-    new = load_half(second)
+    second, new = _load_half(second)
     tell(f"Comparing {len(old):,} with {counted(len(new), 'case')}.")
     comparison = compare(old, new)
     tell(f"Naming {counted(len(comparison.cases), 'case')}.")

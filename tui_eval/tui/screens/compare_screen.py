@@ -286,7 +286,7 @@ class CompareScreen(Place, inherit_bindings=False):
             return None
         half, one = (self.after, row.case.after) if row.case.after else (self.before, row.case.before)
         assert one is not None
-        return CasePointer(one.case_id, one.agent, one.model, half.folder.name)
+        return half.pointer(one)
 
     def go_to(self, pointer: CasePointer) -> None:
         """Put the cursor on a case."""
@@ -316,12 +316,16 @@ class CompareScreen(Place, inherit_bindings=False):
         ):
             if one is None:
                 continue
-            at = half.linked[-1] if half.linked else half.folder
-            pointer = CasePointer(one.case_id, one.agent, one.model, at.name)
-            label = f"{word}: {half.column}" if self.agents else f"{word}: {at.name}"
-            places.append((label, Where(pointer, at, None, case)))
-        head = [("title", full_name(*row.name[:2]))]
-        return LookedAt((row.key, tuple(place.pointer for _, place in places)), places, head)
+            pointer = half.pointer(one)
+            label = f"{word}: {half.column}" if self.agents else f"{word}: {pointer.run_id}"
+            places.append((label, Where(pointer, half.folder_of(pointer.run_id), None, case)))
+        name = full_name(*row.name[:2])
+        told = [place.pointer.run_id for _, place in places]
+        if len(set(told)) < len(told) and not self.agents:  # one of the runs only adds to the other
+            del places[1]
+            name = f"{name} · one attempt for both: {told[0]}"
+        key = (row.key, tuple(place.pointer for _, place in places))
+        return LookedAt(key, places, [("title", name)])
 
     # -- keys
 
