@@ -479,3 +479,16 @@ def sqlite_of(folder: Path, *statements: str) -> DatabaseSpec:
             made.execute(statement)
         made.commit()
     return DatabaseSpec("s", "sqlite", str(folder / "days.db"))
+
+
+def test_a_path_and_a_query_that_are_not_utf_8_are_said_to_be(tmp_path: Path, shop: DatabaseSpec) -> None:
+    """`check` ended with an internal error."""
+    folder = tmp_path / "caf\udce9"
+    folder.mkdir()
+    spec = DatabaseSpec("d", "files", str(folder))
+    for error in (*execute_all(spec, ["SELECT 1", "SELECT 2"], timeout=30, limit=5),):
+        assert isinstance(error, SqlError) and str(error) == "the path of database 'd' is not UTF-8"
+    with pytest.raises(SqlError, match="the path of database 'd' is not UTF-8"):
+        execute(spec, "SELECT 1", timeout=30)
+    with pytest.raises(SqlError, match=r"^the query is not UTF-8"):
+        execute(shop, "SELECT '\ud800'", timeout=30)

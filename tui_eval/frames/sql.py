@@ -277,6 +277,12 @@ class SqlWorker:
             raise SqlError("the query holds half of a pair of surrogates, which is no character") from None
         except OSError:
             raise SqlError(self._lost(asked)) from None
+        except UnicodeEncodeError:
+            whose = f"the path of database {asked.database.name!r}"
+            with contextlib.suppress(UnicodeEncodeError):
+                asked.database.path.encode()
+                whose = "the query"
+            raise SqlError(f"{whose} is not UTF-8") from None
 
     @staticmethod
     def _lost(asked: QueryAsked) -> str:
