@@ -26,7 +26,7 @@ from tui_eval.model import Attempt, Verdict
 from tui_eval.reports.console_table import RunTable
 from tui_eval.store.index import Index
 from tui_eval.store.reader import RunReader
-from tui_eval.store.run_folders import Store
+from tui_eval.store.run_folders import RunLock, Store
 
 
 @pytest.fixture
@@ -203,6 +203,25 @@ def test_prune_goes_by_when_a_run_was_not_when_its_folder_was_written(
     assert done.code == 0 and "deleted 1 run, 0." in done.out and not old.exists() and new.exists()
     assert "say what to delete" in cli("prune").err
     assert cli("prune", "--keep-size", "0", "--yes").code == 0 and not list(Store(root).run_folders())
+
+
+def test_prune_leaves_a_run_that_is_gone_on_with_while_it_asks(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was deleted below its engine."""
+    (folder,) = write_runs(root, ["passed"])
+    held: list[RunLock] = []
+
+    def agreed(question: str) -> bool:
+        held.append(RunLock(folder))
+        return True
+
+    monkeypatch.setattr("tui_eval.commands.prune._confirmed", agreed)
+    done = cli("prune", "--keep-size", "0")
+    assert done.code == 4 and f"{folder.name}: is being executed, so it stays" in done.err
+    assert "deleted 0 runs" in done.out and (folder / "run.db").exists()
+    held[0].release()
+    assert cli("prune", "--keep-size", "0", "--yes").code == 0 and not folder.exists()
 
 
 def test_a_run_without_the_cases_of_another_is_no_wall_of_names(cli: Cli, root: Path) -> None:

@@ -50,6 +50,9 @@ def prune(older_than_days: float | None, larger_than_mb: float | None, yes: bool
         return EXIT_OK
     gone: list[Path] = []
     for folder in doomed:
+        if is_alive(folder):  # gone on with while the question stood
+            warn(f"{folder.name}: is being executed, so it stays")
+            continue
         try:
             delete_run(folder)
         except OSError as error:
