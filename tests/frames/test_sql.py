@@ -490,5 +490,5 @@ def test_a_path_and_a_query_that_are_not_utf_8_are_said_to_be(tmp_path: Path, sh
         assert isinstance(error, SqlError) and str(error) == "the path of database 'd' is not UTF-8"
     with pytest.raises(SqlError, match="the path of database 'd' is not UTF-8"):
         execute(spec, "SELECT 1", timeout=30)
-    with pytest.raises(SqlError, match=r"^the query is not UTF-8"):
+    with pytest.raises(SqlError, match="half of a pair of surrogates"):
         execute(shop, "SELECT '\ud800'", timeout=30)

@@ -274,15 +274,13 @@ class SqlWorker:
         try:
             self.process.stdin.write(framed(msgspec.msgpack.encode(asked)))
         except UnicodeEncodeError:
-            raise SqlError("the query holds half of a pair of surrogates, which is no character") from None
-        except OSError:
-            raise SqlError(self._lost(asked)) from None
-        except UnicodeEncodeError:
-            whose = f"the path of database {asked.database.name!r}"
+            why = f"the path of database {asked.database.name!r} is not UTF-8"
             with contextlib.suppress(UnicodeEncodeError):
                 asked.database.path.encode()
-                whose = "the query"
-            raise SqlError(f"{whose} is not UTF-8") from None
+                why = "the query holds half of a pair of surrogates, which is no character"
+            raise SqlError(why) from None
+        except OSError:
+            raise SqlError(self._lost(asked)) from None
 
     @staticmethod
     def _lost(asked: QueryAsked) -> str:
