@@ -255,3 +255,27 @@ def test_rows_of_texts_and_numbers_in_another_order_are_in_another_one(actual: l
     expected = [{"x": "a"}, {"x": 1.5}, {"x": "b"}]
     assert compare([{"x": cell} for cell in actual], expected, settings).passed is False
     assert compare([{"x": "a"}, {"x": 1.5000001}, {"x": "b"}], expected, settings).passed is True
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "actual", "passed"),
+    [
+        ({}, ["2.50", "a"], True),
+        ({"atol": 0.0}, ["2.50", "a"], True),
+        ({}, ["2.51", "a"], False),
+        ({}, ["a", 2.5], True),
+    ],
+)
+def test_a_text_of_the_answer_may_be_a_number_of_a_column_that_has_texts_too(
+    tolerance: dict[str, Any], actual: list[Any], passed: bool
+) -> None:
+    expected = [{"x": 2.5}, {"x": "a"}]
+    found = compare([{"x": cell} for cell in actual], expected, ComparisonSettings(**tolerance))
+    assert found.passed is passed
+
+
+@pytest.mark.parametrize("kind", ["INTEGER[]", "DATE", "VARCHAR", "DOUBLE"])
+@pytest.mark.parametrize(("actual", "shown"), [("", '""'), (5, "5"), (True, "true")])
+def test_what_stands_where_nothing_is_expected_is_shown_beside_it(kind: str, actual: Any, shown: str) -> None:
+    found = compare([{"x": actual}], [{"x": None}], None, None, None, {"x": kind})
+    assert (found.passed, found.text) == (False, f"row 1: x: expected null, actual {shown} (not null)")
