@@ -116,6 +116,22 @@ async def test_what_fails_without_a_reason_is_not_called_passed(services: JudgeS
     assert (judgement.outcome, judgement.message) == ("failed", "javascript failed")
 
 
+async def test_what_a_member_says_of_itself_in_the_words_of_a_set_stands_once(
+    services: JudgeServices,
+) -> None:
+    """A set says its own only where its threshold decided."""
+    script = {
+        "type": "javascript",
+        "value": "({pass: false, score: 0, reason: 'Aggregate score 0.00 < 1 threshold'})",
+    }
+    judgement = await judged([{"type": "assert-set", "assert": [script]}], services=services)
+    assert (judgement.outcome, judgement.message) == ("failed", "Aggregate score 0.00 < 1 threshold")
+    judgement = await judged(
+        [{"type": "assert-set", "assert": [script, NO], "threshold": 0.5}], services=services
+    )
+    assert judgement.message.count("Aggregate score 0.00 < 0.5 threshold") == 1
+
+
 async def test_named_scores_are_weighted_means() -> None:
     judgement = await judged(
         [{**YES, "metric": "{{name}}", "weight": 3}, {**NO, "metric": "m"}], variables={"name": "m"}

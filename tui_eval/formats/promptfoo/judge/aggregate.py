@@ -102,6 +102,8 @@ async def _call(reference: str, arguments: list[Any], evidence: JudgeInput) -> A
 
 
 ASSERT_SET = "assert-set"
+_BELOW = "score"
+"""The code of a score below its threshold."""
 
 
 @dataclass(slots=True)
@@ -332,18 +334,23 @@ def _finish(judgement: Judgement, tally: Tally, reference: bool) -> Judgement:
         shown = [
             v
             for v in counting(judgement.verdicts)
-            if v.reason != NOT_COMPARED and (v.type != ASSERT_SET or v.reason.startswith("Aggregate"))
+            if v.reason != NOT_COMPARED and (v.type != ASSERT_SET or _by_threshold(v))
         ]
         texts.append(message_of(shown))
     judgement.message = "; ".join(text for text in texts if text != "passed") or "passed"
     return judgement
 
 
+def _by_threshold(of_set: Verdict) -> bool:
+    """Whether a set says something of its own, not what its members say."""
+    return bool(of_set.evidence) and of_set.evidence[0].code == _BELOW
+
+
 def _decided(tally: Tally) -> list[Evidence] | None:
     """The score that decided instead of the single verdicts."""
     if tally.threshold is None or tally.error:
         return None
-    code = "within" if tally.mean >= tally.threshold else "score"
+    code = "within" if tally.mean >= tally.threshold else _BELOW
     return [seen.budget_of("score", _finite(tally.mean), ">=", tally.threshold, code)]
 
 
