@@ -4,6 +4,8 @@ understand."""
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +17,7 @@ from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames import nao_reference
 from tui_eval.frames.compare import compare
 from tui_eval.frames.comparison_rules import ComparisonSettings
+from tui_eval.frames.databases import BadDatabase, NoDatabase
 from tui_eval.frames.diagnosis.diagnose import diagnosis_of
 from tui_eval.frames.difference import align
 from tui_eval.frames.query_words import changing
@@ -381,3 +384,53 @@ def test_moments_of_sqlite_are_under_the_reference_what_its_driver_gives(
 
     assert said(given) == "match"
     assert said(_edited(given, "v", "2024-01-06")) == "values differ"
+
+
+def test_a_file_in_wal_mode_is_read_where_nothing_can_be_made_beside_it(tmp_path: Path) -> None:
+    """As on a mount that is read-only; here a folder stands where SQLite would make its index."""
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as made:
+        made.executescript(f"PRAGMA journal_mode = WAL; {ORDERS}")
+    assert [one.name for one in tmp_path.iterdir()] == ["shop.db"]
+    (tmp_path / "shop.db-shm").mkdir()
+    spec = DatabaseSpec("shop", "sqlite", str(path))
+    for sql in (
+        "SELECT count(*) AS n FROM orders",
+        "SELECT count(*)::int AS n FROM orders",
+    ):  # as DuckDB's, too
+        assert rows(execute(spec, sql)) == [{"n": 3}]
+    (tmp_path / "shop.db-wal").write_bytes(b"x" * 100)  # what it holds would be missing
+    with pytest.raises(NoDatabase):
+        execute(spec, "SELECT count(*) AS n FROM orders")
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "hot.db"
+    ended = (
+        "import os, sqlite3, sys\n"
+        "made = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "made.executescript('PRAGMA cache_size = 2; CREATE TABLE t (s); BEGIN')\n"
+        "made.executemany('INSERT INTO t VALUES (?)', [('x' * 500,)] * 2000)\n"
+        "os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", ended, path], check=True)
+    assert (tmp_path / "hot.db-journal").exists()
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as made:
+        made.executescript(ORDERS)
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as other:
+        other.execute("CREATE TABLE t (i INT)")
+    said = {
+        (
+            "sqlite",
+            "hot.db",
+        ): "hot.db-journal is of a writer that was ended: open the file once with a program",
+        ("sqlite", "shop.duckdb"): "shop.duckdb is a file of DuckDB: write type: duckdb",
+        ("duckdb", "shop.db"): "shop.db is a file of SQLite: write type: sqlite",
+        ("sqlite", ""): f"{tmp_path} is a folder",
+    }
+    for (kind, name), words in said.items():
+        with pytest.raises(BadDatabase) as caught:
+            execute(DatabaseSpec("shop", kind, str(tmp_path / name)), "SELECT 1 AS n")
+        assert str(caught.value).startswith(f"database 'shop': {words}")

@@ -100,6 +100,16 @@ def existing_path(database: DatabaseSpec) -> Path:
     return path
 
 
+def kind_of_file(path: Path) -> str:
+    """Whose file it is by how it begins, `sqlite` or `duckdb`; "" where that is neither's, or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return ""
+    return "sqlite" if head == b"SQLite format 3\0" else "duckdb" if head[8:12] == b"DUCK" else ""
+
+
 def copies_of(process: int) -> str:
     """How the folders are called in which a process makes copies of databases."""
     return f"tui-eval-db-{process}-"

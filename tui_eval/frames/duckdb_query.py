@@ -32,6 +32,7 @@ from tui_eval.frames.databases import (
     copies_of,
     distinct_names,
     existing_path,
+    kind_of_file,
     one_line,
     quoted,
 )
@@ -379,7 +380,10 @@ def _duckdb_file(database: DatabaseSpec, memory_mb: int) -> Iterator[duckdb.Duck
             except duckdb.Error as problem:
                 busy = "lock" in str(problem).lower() or "different configuration" in str(problem).lower()
                 if not busy:
-                    raise BadDatabase(f"database {database.name!r}: {one_line(problem)}") from None
+                    said = one_line(problem)
+                    if kind_of_file(path) == "sqlite":
+                        said = f"{path.name} is a file of SQLite: write type: sqlite"
+                    raise BadDatabase(f"database {database.name!r}: {said}") from None
                 if attempt + 1 < _LOCK_TRIES:
                     time.sleep(_LOCK_PAUSE)
         if connection is None:

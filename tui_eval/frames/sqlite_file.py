@@ -20,6 +20,7 @@ from tui_eval.frames.databases import (
     SqlError,
     TooLate,
     existing_path,
+    kind_of_file,
     one_line,
     quoted,
 )
@@ -60,7 +61,22 @@ _CODE = frozenset({"load_extension", "fts3_tokenizer"})
 
 def _sqlite(path: Path, over: Callable[[], bool]) -> sqlite3.Connection:
     """A connection that cannot write, whose statements end when `over` says so."""
-    source = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    source = _opened(path, "mode=ro", over)
+    try:
+        source.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error as problem:
+        source.close()
+        log = Path(f"{path}-wal")
+        if _code(problem) & 0xFF != sqlite3.SQLITE_CANTOPEN or (log.exists() and log.stat().st_size):
+            raise
+        # In WAL mode SQLite makes files beside it also to read, which it cannot in a folder that is read-only; all that
+        # was written is in the file itself.
+        source = _opened(path, "mode=ro&immutable=1", over)
+    return source
+
+
+def _opened(path: Path, how: str, over: Callable[[], bool]) -> sqlite3.Connection:
+    source = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, isolation_level=None)
     source.set_progress_handler(over, _STEPS)
     source.text_factory = lambda data: data.decode("utf-8", "replace")
     source.execute("PRAGMA trusted_schema = OFF")
@@ -68,9 +84,22 @@ def _sqlite(path: Path, over: Callable[[], bool]) -> sqlite3.Connection:
     return source
 
 
+def _code(problem: sqlite3.Error) -> int:
+    return getattr(problem, "sqlite_errorcode", None) or 0
+
+
 def _unread(database: DatabaseSpec, problem: sqlite3.Error) -> NoDatabase:
     kind = NoDatabase if "locked" in str(problem) else BadDatabase
-    return kind(f"database {database.name!r}: {one_line(problem)}")
+    path, code, said = Path(database.path), _code(problem) & 0xFF, one_line(problem)
+    if path.is_dir():
+        said = f"{path} is a folder"
+    elif code == sqlite3.SQLITE_READONLY and Path(f"{path}-journal").exists():
+        said = f"{path.name}-journal is of a writer that was ended: open the file once with a program that may write"
+    elif code == sqlite3.SQLITE_CANTOPEN and Path(f"{path}-wal").exists():
+        said = f"{said}: to read {path.name}-wal, SQLite must write into its folder"
+    elif code == sqlite3.SQLITE_NOTADB and kind_of_file(path) == "duckdb":
+        said = f"{path.name} is a file of DuckDB: write type: duckdb"
+    return kind(f"database {database.name!r}: {said}")
 
 
 def _only_reads(action: int, one: str | None, other: str | None, *_: object) -> int:
@@ -111,11 +140,6 @@ class SqliteFile:
         try:
             self._source = _sqlite(path, self._over)
         except sqlite3.Error as problem:
-            raise _unread(database, problem) from None
-        try:
-            self._source.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.Error as problem:
-            self.close()
             raise TooLate if self._late else _unread(database, problem) from None
         self._source.set_authorizer(_only_reads)
 
