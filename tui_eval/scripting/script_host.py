@@ -196,7 +196,7 @@ class ScriptHost(ABC):
         try:
             while True:
                 future: Future[dict[str, Any]] = Future()
-                process, identity = self._start(request, future.set_result, lease)
+                process, identity = self._start(request, last_into(future), lease)
                 try:
                     answer = future.result(timeout)
                 except FutureTimeout:
@@ -227,6 +227,7 @@ class ScriptHost(ABC):
                 answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
                 process, identity = await self._begin(request, into(answers), held, alone=lease is None)
                 deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+                said = ""
                 try:
                     while True:
                         try:
@@ -236,6 +237,10 @@ class ScriptHost(ABC):
                             raise too_late(
                                 Path(request["file"]), request["function"] or "default", timeout
                             ) from None
+                        if answer["kind"] == "printed":
+                            pass_on(answer)
+                            said += answer["stdout"]
+                            continue
                         if (
                             anew
                             and not held.answered
@@ -245,6 +250,8 @@ class ScriptHost(ABC):
                         if "lost" in answer and held.answered and (not answer["begun"] or held.renewed):
                             raise self._ended_between(held, process)
                         pass_on(answer)
+                        if said and "stdout" in answer:
+                            answer["stdout"] = said + answer["stdout"]
                         anew, last = False, answer["kind"] != "item"
                         held.answered = held.answered or (last and "lost" not in answer)
                         yield answer
@@ -424,6 +431,20 @@ def into(answers: asyncio.Queue[dict[str, Any]]) -> Listener:
     def listener(answer: dict[str, Any]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(partial(answers.put_nowait, answer))
+
+    return listener
+
+
+def last_into(future: Future[dict[str, Any]]) -> Listener:
+    """A listener for the answer that ends a call, with all that was printed."""
+    said: list[str] = []
+
+    def listener(answer: dict[str, Any]) -> None:
+        if answer["kind"] == "printed":
+            said.append(answer["stdout"])
+            return
+        answer["stdout"] = "".join([*said, answer["stdout"]])
+        future.set_result(answer)
 
     return listener
 

@@ -258,7 +258,7 @@ class ScriptProcess:
             if unused:
                 self.kill()
             return
-        if kind == "item":
+        if kind in ("item", "printed"):  # more comes
             call = self._listeners.get(identity)
         else:
             self.files = answer.get("files", self.files)

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,36 @@ async def test_returns_values_and_what_was_printed(host: PythonHost, script: Wri
     result = await host.call(file, "answer", ["hä\ud800"], {"times": 2})
     assert result.value == ["hä\ud800hä\ud800", {"cwd": str(file.parent), "path": str(file.parent)}]
     assert result.stdout == "thinking\nraw"
+
+
+async def test_what_a_call_prints_is_known_before_it_ends(host: PythonHost, script: Write) -> None:
+    """One that hung until its time was over had printed why, and it was nowhere to be seen."""
+    file = script(
+        "import pathlib, time\n"
+        "def hang():\n"
+        "    print('waiting for the lock')\n"
+        "    time.sleep(600)\n"
+        "def long(go):\n"
+        "    print('one')\n"
+        "    while not pathlib.Path(go).exists(): time.sleep(0.01)\n"
+        "    print('two')\n"
+        "    return 'done'\n"
+    )
+    kept: list[str] = []
+    token = printed.set(kept.append)
+    hanging = asyncio.ensure_future(host.call(file, "hang"))
+    await until(lambda: bool(kept))
+    hanging.cancel()
+    with suppress(asyncio.CancelledError):
+        await hanging
+    assert kept == ["waiting for the lock\n"]
+    go = file.parent / "go"
+    going = asyncio.ensure_future(host.call(file, "long", [str(go)]))
+    await until(lambda: kept[1:] == ["one\n"])
+    go.touch()
+    result = await going
+    printed.reset(token)
+    assert (result.value, result.stdout, kept[1:]) == ("done", "one\ntwo\n", ["one\n", "two\n"])
 
 
 async def test_async_functions_run_at_the_same_time(host: PythonHost, script: Write) -> None:

@@ -34,6 +34,7 @@ import types
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import sleep  # people's code may replace that of the module
 from typing import Any
 
 from python_worker_answers import Refused, description, encode, kind_of, told, traceback_of
@@ -47,6 +48,9 @@ sys.path[1:] = sorted(sys.path[1:], key=lambda place: place not in _named)
 
 STUCK_AFTER = 0.5
 """Seconds after which a cancelled call that has not ended is reported as one that will not."""
+
+PASSED_ON_AFTER = 0.5
+"""Seconds after which what a call has printed goes out, while it goes on."""
 
 
 class _Patience(threading.Timer):
@@ -78,6 +82,8 @@ class PythonWorker:
         self._threads = ThreadPoolExecutor(512, thread_name_prefix="call")
         self._loop = asyncio.new_event_loop()
         self._running: dict[int, Printed] = {}
+        self._spoke = threading.Event()
+        self._taking = threading.Lock()
         self._left: set[int] = set()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._descriptors = descriptors
@@ -92,6 +98,7 @@ class PythonWorker:
         """Work until the host goes away."""
         threading.Thread(target=self._run_loop, daemon=True).start()
         threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=self._pass_on_printed, daemon=True).start()
         while True:
             job = self._main_queue.get()
             self._main_held = True
@@ -127,7 +134,7 @@ class PythonWorker:
             return
         if self._taken >= 0:
             os.pwrite(self._taken, identity.to_bytes(8, "little"), 0)
-        printed = self._running[identity] = Printed()
+        printed = self._running[identity] = Printed(self._spoke)
         context = contextvars.Context()
         context.run(current.set, printed)
         self._submit(lambda: context.run(self._start, request, context))
@@ -226,10 +233,22 @@ class PythonWorker:
         finally:
             self._tasks.pop(identity, None)
 
+    def _pass_on_printed(self) -> None:
+        """What is printed by calls that take long goes out before they end: some never do."""
+        while True:
+            self._spoke.wait()
+            sleep(PASSED_ON_AFTER)
+            self._spoke.clear()
+            for identity, printed in list(self._running.items()):
+                with self._taking:  # its answer goes out after it
+                    if identity in self._running and (text := printed.take()):
+                        self._send({"id": identity, "kind": "printed", "stdout": text})
+
     def _printed_by(self, identity: int) -> str:
         alone = len(self._running) == 1
-        printed = self._running.pop(identity, None)
-        text = printed.take() if printed is not None else ""
+        with self._taking:
+            printed = self._running.pop(identity, None)
+            text = printed.take() if printed is not None else ""
         if alone:
             text += self._descriptors.take()
         return text

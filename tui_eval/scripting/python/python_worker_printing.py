@@ -9,6 +9,7 @@ import io
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,24 +18,31 @@ PRINT_LIMIT = 1_000_000
 
 
 class Printed:
-    """What one call has printed."""
+    """What one call has printed. `spoke` is set where there is something to be taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, spoke: threading.Event | None = None) -> None:
         self._pieces: list[str] = []
         self._length = 0
+        self._spoke = spoke
+        self._lock = threading.Lock()
 
     def write(self, text: str) -> None:
         """Keep a text, as far as there is room."""
-        room = PRINT_LIMIT - self._length
-        if room > 0:
+        with self._lock:
+            room = PRINT_LIMIT - self._length
+            if room <= 0:
+                return
             self._pieces.append(text[:room])
             self._length += len(text)
             if self._length > PRINT_LIMIT:
                 self._pieces.append("\n… (more was printed)\n")
+        if self._spoke is not None:
+            self._spoke.set()
 
     def take(self) -> str:
         """What was printed since it was last taken."""
-        text, self._pieces = "".join(self._pieces), []
+        with self._lock:
+            text, self._pieces = "".join(self._pieces), []
         return text
 
 
