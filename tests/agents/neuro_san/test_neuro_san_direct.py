@@ -312,6 +312,25 @@ async def test_a_cancelled_answer_ends_its_process(folder: Path) -> None:
     await it.close()
 
 
+async def test_what_had_come_of_an_answer_that_is_cut_off_is_kept(folder: Path) -> None:
+    it, seen = library(folder), list[object]()
+
+    async def ask() -> None:
+        session = await it.open(context(network="net", connection="direct"))
+        async for event in session.send(Request(1, "wait")):
+            seen.append(event)
+
+    asking = asyncio.ensure_future(ask())
+    await until(lambda: bool(seen))
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    told = seen[-1]
+    assert isinstance(told, Exchanged) and told.exchange.note == "cut off"
+    assert '"wait"' in told.exchange.request and '"waits"' in told.exchange.response
+    await it.close()
+
+
 async def test_a_python_without_the_package_and_none_at_all(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

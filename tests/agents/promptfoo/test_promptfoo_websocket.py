@@ -25,14 +25,15 @@ from tui_eval.model import Reply
 
 
 class Talker(Server):
-    """Answers each message with `says`. /closes goes away at once, /refuses with a reason, /on-and-on never ends nor
-    says goodbye, /slowly pauses between its words, /moved is elsewhere, /busy refuses as often as `busy` says."""
+    """Answers each message with `says`. /closes goes away at once, /refuses with a reason, /breaks after a message,
+    /on-and-on never ends nor says goodbye, /slowly pauses between its words, /moved is elsewhere, /busy refuses as
+    often as `busy` says."""
 
     says: list[str]
     busy = 0
 
     def routes(self, app: web.Application) -> None:
-        for path in ("/chat", "/closes", "/refuses", "/slowly"):
+        for path in ("/chat", "/closes", "/refuses", "/breaks", "/slowly"):
             app.router.add_get(path, self.chat)
         app.router.add_get("/on-and-on", self.on_and_on)
         app.router.add_get("/moved", self.moved)
@@ -66,6 +67,10 @@ class Talker(Server):
                     Seen("WS", request.path_qs, request.headers, message.data, socket.ws_protocol)
                 )
                 if request.path == "/closes":
+                    break
+                if request.path == "/breaks":
+                    await socket.send_str(self.says[0])
+                    await socket.close(code=1011, message=b"boom")
                     break
                 if request.path == "/refuses":
                     await socket.close(code=1008, message=b"invalid token")
@@ -155,6 +160,11 @@ async def test_an_answer_in_pieces(server: Talker, tmp_path: Path, where: str) -
         ("/chat", {"streamResponse": "1"}, r"must return \[accumulator, isComplete\]"),
         ("/closes", {}, "closed the connection before it answered"),
         ("/refuses", {}, r"before it answered \(1008: invalid token\)$"),
+        (
+            "/breaks",
+            {"streamResponse": "(a, d) => [a, false]"},
+            r"before its answer was complete \(1011: boom\)$",
+        ),
         ("/none", {}, "refuses the connection: HTTP 404"),
         ("/moved", {"headers": {"X-Api-Key": "k"}}, "redirects to /chat: that is not followed"),
         ("/chat", {"protocols": "v3"}, "speaks none of the protocols"),

@@ -138,26 +138,31 @@ class Direct:
             await asyncio.sleep(held)
         started, clock = time.time(), time.monotonic()
         kept: list[str] = []
-        note = ""
+
+        def exchanged(note: str = "") -> Exchanged:
+            exchange = Exchange(
+                turn=reader.turn,
+                request=f"direct: {network} with {self._conversation.library.python}\n\n{clip(_public(body), KEPT)}",
+                response=clip("\n".join(kept), KEPT),
+                started_at=started,
+                duration_ms=round((time.monotonic() - clock) * 1000, 1),
+                note=note,
+            )
+            return Exchanged(exchange)
+
         try:
             async for message in self._conversation.chat(body):
                 kept.append(_public(message))
                 for event in reader.take(message):
                     yield event
         except ScriptError as error:
-            note = one_line(str(error))
-        said = _public(body)
-        exchange = Exchange(
-            turn=reader.turn,
-            request=f"direct: {network} with {self._conversation.library.python}\n\n{clip(said, KEPT)}",
-            response=clip("\n".join(kept), KEPT),
-            started_at=started,
-            duration_ms=round((time.monotonic() - clock) * 1000, 1),
-            note=note,
-        )
-        yield Exchanged(exchange)
-        if note:
-            raise _not_run(network, note)
+            why = one_line(str(error))
+            yield exchanged(why)
+            raise _not_run(network, why) from None
+        except (asyncio.CancelledError, AgentError) as error:
+            yield exchanged("cut off" if isinstance(error, asyncio.CancelledError) else "failed")
+            raise
+        yield exchanged()
 
     async def close(self) -> None:
         """Release the conversation."""

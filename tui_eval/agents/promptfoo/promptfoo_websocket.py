@@ -332,9 +332,10 @@ class WebSocketSession(Session):
         code = last.data if last.type == aiohttp.WSMsgType.CLOSE else None
         words = one_line(last.extra or "", 200) if code else ""
         why = f" ({code}{': ' if words else ''}{words})" if code and (words or code not in _PLAIN) else ""
-        said = f"closed before it answered{why}"
+        before = "its answer was complete" if heard else "it answered"
+        said = f"closed before {before}{why}"
         return AgentError(
-            f"{url} closed the connection before it answered{why}",
+            f"{url} closed the connection before {before}{why}",
             answer=heard,
             code="broke-off",
             said=said,
