@@ -87,6 +87,7 @@ _AROUND_SECRETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"headers": {"X-Route-Key": "team-a;${BOT_TOKEN}"}}, {"headers": {"X-Route-Key": "team-b;${BOT_TOKEN}"}}),
     ({"headers": {"Authorization": "Bearer ${BOT_TOKEN}"}}, {"headers": {"Authorization": "Basic ${BOT_TOKEN}"}}),
     ({"headers": {"Cookie": f"flow=a; session={_OPAQUE}"}}, {"headers": {"Cookie": f"flow=b; session={_OPAQUE}"}}),
+    ({"config": {"request": f"POST /a HTTP/1.1\nX-Api-Key: {_OPAQUE}"}}, {"config": {"request": f"POST /b HTTP/1.1\nX-Api-Key: {_OPAQUE}"}}),
     ({"command": ["sh", "-c", "TOKEN=${BOT_TOKEN} python3 c.py"]}, {"command": ["sh", "-c", "TOKEN=${BOT_TOKEN} python3 d.py"]}),
 ]  # fmt: skip
 
@@ -118,6 +119,8 @@ def test_a_secret_amid_other_text_may_be_renewed(
     [
         {"headers": {"Cookie": "b64={}"}}, {"headers": {"Cookie": "{}=="}}, {"headers": {"X-Session": "{}"}}, {"password": "{}"},
         {"url": "http://{}@localhost/"}, {"headers": {"Authorization": "Basic {}"}}, {"headers": {"X-Key": "v1 ${BOT_TOKEN} {}"}},
+        {"body": '{"m": {{message}}, "api_key": "{}"}'}, {"config": {"request": "POST /a HTTP/1.1\nAuthorization: Bearer {}\n\nhi"}},
+        {"config": {"dsn": "Server=h;Password={};"}},
     ],
 )  # fmt: skip
 def test_no_secret_is_part_of_a_mark(options: dict[str, Any]) -> None:

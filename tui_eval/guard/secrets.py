@@ -260,6 +260,8 @@ def without_secret_parts(name: str, text: str, strict: bool, literal: bool) -> s
         )
     if not secret_name(name) and secret_pair(name, text):  # a cookie has a name for each of its values
         return re.sub(_IN_COOKIE, _in_cookie, text)
+    for secret in () if name in _PROSE else sorted(in_text(text), key=len, reverse=True):
+        text = text.replace(secret, MASK)
     return in_addresses(text, but=lambda name, value: no_secret(name, value, False, False))
 
 
