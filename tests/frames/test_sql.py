@@ -345,6 +345,18 @@ def test_a_json_list_that_is_cut_off_is_no_table(tmp_path: Path, text: str, whol
         execute(files, "SELECT * FROM t")
 
 
+def test_the_tables_of_a_folder_are_told_without_those_that_cannot_be_read(tmp_path: Path) -> None:
+    """One broken file left a model without any of them."""
+    (tmp_path / "good.csv").write_text("id\n1\n")
+    (tmp_path / "bad.csv").write_text("id,v\n1,2\n3\n4,5,6\n")
+    (tmp_path / "cut.json").write_text('[{"id": 1},')
+    (tmp_path / "worse.parquet").write_text("x")
+    files = DatabaseSpec("raw", "files", str(tmp_path))
+    assert schema_text(files) == "good(id BIGINT)"
+    with pytest.raises(SqlError, match=r"^database 'raw': bad\.csv: line 4 has"):
+        execute(files, "SHOW TABLES")  # what is expected is all of them
+
+
 def test_a_file_that_is_no_table_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
     for name in ("book.xlsx", "old.csv.gz"):

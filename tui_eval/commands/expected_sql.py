@@ -186,7 +186,7 @@ def problems_of(cases: Sequence[Case], expected: ExpectedSql, config: Config) ->
         more = f" (and that of {len(waiting) - 1} more)" if len(waiting) > 1 else ""
         first, asserted = waiting[0], sql_of(waiting[0])
         if where:
-            cure = f"make it, or mend {where}"
+            cure = f"make it, or mend {where}" if "there is no " in reason else f"mend {where}"
             yield problem_of(first, asserted, f"its query{more} cannot be executed: {reason}", cure)
         else:
             message = f"its query{more} cannot be tried here: {reason}"

@@ -477,7 +477,9 @@ def _load_files(
             )
         loaded += 1
         table = file.stem.lower()
-        needed = named is None or table in named
+        needed = sql is not None and (
+            named is None or table in named
+        )  # else: only what there is, is asked for
         if not needed and named_here:
             continue
         if (other := tables.setdefault(table, file.name)) != file.name:
@@ -498,6 +500,7 @@ def _load_files(
         except SqlError as problem:
             if needed:
                 raise SqlError(f"database {database.name!r}: {file.name}: {problem}") from None
+            connection.execute(f"DROP TABLE IF EXISTS {quoted(file.stem)}")
         except duckdb.Error as problem:
             if needed:
                 raise SqlError(f"database {database.name!r}: {file.name}: {_of_file(problem)}") from None

@@ -193,7 +193,7 @@ def _many_of_a_server(asked: QueryAsked) -> Iterator[QueryAnswered]:
     for sql in asked.many:
         with _memory(asked.memory_mb):
             said = _caught(asked, lambda sql=sql: one(sql))
-        said.unopened = said.kind == "no database"
+        said.unopened = said.kind in ("no database", "bad database")
         yield said
         if said.unopened:
             return
