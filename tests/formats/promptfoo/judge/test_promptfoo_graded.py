@@ -611,6 +611,23 @@ async def test_a_rubric_without_a_value_is_asked_by_reference() -> None:
         assert (judgement.outcome, len(asked)) == (outcome, int(compat == "reference"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "score", "reason"),
+    [
+        ("g-eval", 4, "score 0.4 is below the threshold 0.7; the judge: well put"),
+        ("not-g-eval", 8, "score 0.8 reaches the threshold 0.7; the judge: well put"),
+        ("g-eval", 8, "well put"),
+    ],
+)
+async def test_what_fails_by_its_score_says_so_beside_the_judges_words(
+    kind: str, score: int, reason: str
+) -> None:
+    """A case failed with nothing but praise for a reason."""
+    services, _ = services_answering(STEPS, {"score": score, "reason": "well put"})
+    judgement = await judged({"type": kind, "value": "is coherent"}, services)
+    assert judgement.verdicts[0].reason == reason
+
+
 async def test_a_comparison_has_no_name_by_reference_whatever_comes_of_it() -> None:
     """One that was not decided was counted under its metric."""
     services, _ = services_answering("none of them")

@@ -198,6 +198,9 @@ async def g_eval(call: AssertionCall) -> Result:
     told = seen.budget("score", score, ">=", threshold, negated=call.inverse)
     if not passed:
         told += judged(call, passed, "\n\n".join(reasons), score)
+        if not call.evidence.reference and any(reasons):  # the judge's words alone may be praise
+            word = "reaches" if call.inverse else "is below"
+            reason = f"score {js.number_text(score)} {word} the threshold {js.number_text(threshold)}; the judge: {reason}"
     return Result(passed, shown, reason, actual=call.text, judge=said.judge, evidence=told)
 
 
