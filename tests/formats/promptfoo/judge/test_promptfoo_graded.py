@@ -328,6 +328,52 @@ async def test_a_rubric_prompt_that_is_no_template_is_not_asked(prompt: Any) -> 
     assert judgement.outcome == "error" and "rubricPrompt" in judgement.message and not asked
 
 
+@pytest.mark.parametrize(
+    ("given", "variables", "output", "words"),
+    [
+        ({"type": "context-faithfulness"}, {"context": "a."}, "x", 'requires a "query" variable'),
+        ({"type": "context-relevance"}, {"context": "a.", "query": 7}, "x", 'requires a "query" variable'),
+        ({"type": "context-relevance"}, {"context": ["a.", 1], "query": "q"}, "x", "array of strings"),
+        ({"type": "context-recall", "value": "v"}, {"context": {"a": 1}}, "x", "`context` variable"),
+        ({"type": "context-recall", "value": "v"}, {"context": []}, "x", "`context` variable"),
+        ({"type": "context-relevance"}, {"context": ["a.", ""], "query": "q"}, "x", "empty context"),
+        (
+            {"type": "context-faithfulness"},
+            {"context": "a.", "query": "q"},
+            {"a": 1},
+            "requires string output",
+        ),
+        ({"type": "answer-relevance"}, {}, ["x"], "requires string output"),
+        ({"type": "llm-rubric", "value": 5}, {}, "x", "must have a string"),
+        (
+            {"type": "similar", "value": "v", "provider": "openai:chat:m"},
+            {},
+            "x",
+            "not a valid embedding provider",
+        ),
+    ],
+)
+async def test_what_promptfoo_does_not_judge_is_an_error_by_reference(
+    given: dict[str, Any], variables: dict[str, Any], output: Any, words: str
+) -> None:
+    """They passed: what a judge says of another question is no verdict there."""
+
+    async def embed(provider: Any, texts: list[str]) -> list[list[float]]:
+        return [[1.0] for _ in texts]
+
+    services, asked = services_answering(*["a. [Attributed]"] * 3, embed=embed)
+    evidence = JudgeInput(
+        case_with([assertion_from(given)]),
+        [Reply(turn=1, text=json.dumps(output), output=None if isinstance(output, str) else output)],
+        vars=variables,
+        prompt_sent="the question",
+        services=services,
+        compat="reference",
+    )
+    judgement = await judge(evidence)
+    assert judgement.outcome == "error" and words in judgement.message and not asked, judgement.message
+
+
 async def test_by_reference_messages_in_yaml_that_an_answer_breaks_are_an_error() -> None:
     prompt = '- role: user\n  content: "{{output}}"'
     services, asked = services_answering({"pass": True}, {"pass": True})

@@ -30,6 +30,7 @@ from tui_eval.formats.promptfoo.judge.judges import (
     tagged,
 )
 from tui_eval.javascript import values as js
+from tui_eval.model_ids import provider_name
 
 # -- similar: how near the meaning of the output is to that of a text, by an embedding model.
 
@@ -130,7 +131,14 @@ async def embed(call: AssertionCall, texts: list[str]) -> list[list[float]]:
             "name one under `provider` (openai:embedding:text-embedding-3-small)",
             "no-embeddings",
         )
-    vectors = await asked(judges.embedding_provider(call), texts)
+    provider = judges.embedding_provider(call)
+    if call.evidence.reference and _CHATS.match(
+        name := provider_name(provider) if provider is not None else ""
+    ):
+        raise CannotJudge(
+            f"Provider {name} is not a valid embedding provider for {call.kind}", "no-embeddings"
+        )
+    vectors = await asked(provider, texts)
     if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
         raise CannotJudge(
             f"{call.assertion.type}: the embedding model gave no vector for every text", "judge-unreadable"
@@ -138,13 +146,16 @@ async def embed(call: AssertionCall, texts: list[str]) -> list[list[float]]:
     return vectors
 
 
+_CHATS = re.compile(r"(?:openai|azure|azureopenai):(?:chat|completion|responses):|anthropic:")
+"""Providers that have no embeddings there."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _WINDOW = 5
 
 
 async def faithfulness(call: AssertionCall) -> Result:
     """The share of the output's statements that the context supports."""
-    context, query = (await _context(call)).text, _query(call)
+    query = _asked_for(call)
+    context = (await _context(call)).text
     said = GraderReply(call)
     first = QuestionParts({"question": query, "answer": call.text}, part=0, rare=True)
     second = QuestionParts({"context": context, "statements": []}, part=1, rare=True)
@@ -234,7 +245,8 @@ async def recall(call: AssertionCall) -> Result:
 
 async def relevance(call: AssertionCall) -> Result:
     """The share of the context's sentences that the question needs."""
-    given, query = await _context(call), _query(call)
+    query = _asked_for(call)
+    given = await _context(call)
     context, said = given.text, GraderReply(call)
     system = (
         "You pick those sentences of a context that are needed to answer a question, word for word; none "
@@ -297,6 +309,7 @@ def _units(text: str) -> list[str]:
 async def answer_relevance(call: AssertionCall) -> Result:
     """How near questions made from the output alone are to the question asked: by embeddings where a
     model for them is configured, else in the judge's own estimate."""
+    _of_a_text(call)
     said = GraderReply(call)
     query, asked = _query(call), QuestionParts({"answer": call.text}, beside=False, rare=True)
     if call.evidence.reference or judges.has_own_prompt(call, asked):
@@ -422,6 +435,14 @@ async def _context(call: AssertionCall, otherwise: str | None = None) -> _Contex
     `otherwise`; pieces of a list with an empty line between them (promptfoo 0.121.20, `resolveContext`)."""
     transform = call.option("contextTransform")
     found: Any = call.evidence.vars.get("context") or otherwise
+    if call.evidence.reference and js.truthy(own := call.evidence.vars.get("context")):
+        found = own  # there a context is a text, or texts
+        given = found if isinstance(found, list) else []
+        odd = next((place for place, part in enumerate(given) if not isinstance(part, str)), None)
+        invariant(
+            odd is None, f"Invalid context: expected an array of strings, but found another at index {odd}"
+        )
+        found = found if isinstance(found, str | list) else None
     if isinstance(transform, str) and transform:
         output = await expected_values.provider_output(call.evidence)
         found = await expected_values.transformed(transform, output, call.evidence)
@@ -436,13 +457,31 @@ async def _context(call: AssertionCall, otherwise: str | None = None) -> _Contex
     )
     if not isinstance(found, list):
         return _Context(js.text_of(found))
+    invariant(not call.evidence.reference or all(found), f"{call.kind} assertion type has an empty context")
     chunks = [js.text_of(part) for part in found]
     return _Context("\n\n".join(chunks), chunks)
 
 
+def _asked_for(call: AssertionCall) -> str:
+    """As `_query`; by reference an error where there is none."""
+    given = call.evidence.vars.get("query")
+    missing = call.evidence.reference and not isinstance(given, str)
+    invariant(not missing, f'{call.kind} assertion requires a "query" variable with the user question')
+    if call.kind == "context-faithfulness":
+        _of_a_text(call)
+    return _query(call)
+
+
+def _of_a_text(call: AssertionCall) -> None:
+    text = isinstance(call.output, str) or not call.evidence.reference
+    invariant(text, f"{call.kind} assertion requires string output from the provider")
+
+
 def _query(call: AssertionCall) -> str:
     query = call.evidence.vars.get("query")
-    return query if isinstance(query, str) and query else call.evidence.prompt_sent or ""
+    if isinstance(query, str) and (query or call.evidence.reference):
+        return query
+    return call.evidence.prompt_sent or ""
 
 
 def _sentences(text: str) -> list[str]:

@@ -48,7 +48,9 @@ async def llm_rubric(call: AssertionCall) -> Result:
     value = call.value
     rubric = value if isinstance(value, str) else js.json_text(value) if value is not UNSET else ""
     own_prompt = call.option("rubricPrompt") or call.evidence.case.options.get("rubricPrompt")
-    asks = rubric or own_prompt or (call.evidence.reference and value is UNSET)
+    asks = bool(rubric or own_prompt)
+    if call.evidence.reference:
+        asks = value is UNSET or value is None or isinstance(value, str | list | dict)
     invariant(asks, f'"{call.kind}" assertion type must have a string value')
     said = GraderReply(call)
     return await _graded(call, said, SYSTEM, tagged(output=call.text, rubric=rubric), _by_rubric(call))
