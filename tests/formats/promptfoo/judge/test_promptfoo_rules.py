@@ -42,6 +42,14 @@ def sql(database: str = "MySQL", **more: Any) -> dict[str, Any]:
 ROWS: list[tuple[Any, dict[str, Any], bool | None, float]] = [
     # Numbers written as text count as numbers.
     ("a b", {"type": "word-count", "value": {"min": "1", "max": "3"}}, True, 1),
+    # Its bounds are allowed themselves.
+    ("a b", {"type": "word-count", "value": {"min": 2}}, True, 1),
+    ("a b", {"type": "word-count", "value": {"min": 3}}, False, 0),
+    ("a b", {"type": "word-count", "value": {"max": 2}}, True, 1),
+    ("a b", {"type": "word-count", "value": {"max": 1}}, False, 0),
+    ("a b", {"type": "not-word-count", "value": {"max": 2}}, False, 0),
+    ("a b", {"type": "word-count", "value": {"min": 2, "max": 2}}, True, 1),
+    ("a b", {"type": "word-count", "value": None}, THROWS, 0),
     # Ajv: the meta-schema, strict mode, and its liberties.
     (OBJECT, schema(enum=[]), THROWS, 0),
     (OBJECT, schema(enum=[1, 1]), THROWS, 0),

@@ -18,6 +18,7 @@ from tui_eval.assertions.judge_input import CannotJudge
 from tui_eval.causes import counting
 from tui_eval.formats import judge
 from tui_eval.formats.promptfoo.judge.json_objects import placed_objects
+from tui_eval.formats.promptfoo.judge.script_results import is_grading
 from tui_eval.formats.promptfoo.judge.similarity import treebank_words
 from tui_eval.formats.promptfoo.promptfoo_words import components_of
 from tui_eval.guard.trust import Trust
@@ -130,6 +131,30 @@ async def test_what_a_member_says_of_itself_in_the_words_of_a_set_stands_once(
         [{"type": "assert-set", "assert": [script, NO], "threshold": 0.5}], services=services
     )
     assert judgement.message.count("Aggregate score 0.00 < 0.5 threshold") == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "right", "wrong"),
+    [
+        ("pass", [True, False], ["true", 1, None]),
+        ("score", [0, 0.5, -1], ["1", True, None]),
+        ("reason", ["", "so"], [None, 5]),
+        ("namedScores", [{}, [], None], ["a", 1]),
+        ("namedScoreWeights", [{}, [], None], ["a", 1]),
+        ("tokensUsed", [{}, [], None], [5, "5"]),
+        ("componentResults", [[], [{}]], [{}, None, "x"]),
+        ("assertion", [{}, [], None], ["x", True]),
+        ("comment", ["", "x"], [None, 5]),
+    ],
+)
+def test_a_grading_is_one_where_each_of_its_parts_is_of_its_kind(
+    key: str, right: list[Any], wrong: list[Any]
+) -> None:
+    plain = {"pass": True, "score": 1, "reason": "so"}
+    assert [is_grading({**plain, key: value}) for value in right] == [True] * len(right)
+    assert [is_grading({**plain, key: value}) for value in wrong] == [False] * len(wrong)
+    lacks = {name: value for name, value in plain.items() if name != key}
+    assert is_grading(lacks) is (key not in plain)
 
 
 async def test_named_scores_are_weighted_means() -> None:
