@@ -157,6 +157,21 @@ def test_a_grading_is_one_where_each_of_its_parts_is_of_its_kind(
     assert is_grading(lacks) is (key not in plain)
 
 
+async def test_named_scores_of_scripts_weigh_what_they_and_their_assertions_say(
+    services: JudgeServices,
+) -> None:
+    """A name without a weight, or with null for one, weighs what its assertion does."""
+    weighs = "{pass: true, score: 1, reason: '', namedScores: {a: 1, b: 1}, namedScoreWeights: {a: 3}}"
+    plain = "{pass: true, score: 1, reason: '', namedScores: {a: 0, b: 0}, namedScoreWeights: {a: null}}"
+    asserts = [
+        {"type": "javascript", "value": f"({weighs})"},
+        {"type": "javascript", "value": f"({plain})", "weight": 2},
+    ]
+    judgement = await judged(asserts, services=services)
+    assert judgement.named_scores == {"a": pytest.approx(3 / 5), "b": pytest.approx(1 / 3)}
+    assert judgement.named_weights == {"a": 5, "b": 3}
+
+
 async def test_named_scores_are_weighted_means() -> None:
     judgement = await judged(
         [{**YES, "metric": "{{name}}", "weight": 3}, {**NO, "metric": "m"}], variables={"name": "m"}
