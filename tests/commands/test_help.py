@@ -172,3 +172,10 @@ def test_nobody_is_told_to_install_a_name_that_nobody_owns() -> None:
     for path in [*root.rglob("*.py"), *root.rglob("*.md"), ROOT / "README.md"]:
         text = path.read_text("utf-8")
         assert not re.search(r"\b(install|add|uvx|pipx run)\s+['\"]?tui[-_]eval\b", text), path
+
+
+def test_the_page_says_what_a_list_without_runs_ends_with(cli: Cli, project: Path) -> None:
+    told = cli("runs")
+    assert told.code == cli("runs", "--json").code == 5 and "no runs yet" in told.err + told.out
+    (row,) = [line for line in text("command-line").splitlines() if line.startswith("| 5 |")]
+    assert "to list (`runs`)" in row
