@@ -7,10 +7,12 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import until
 from tui_eval.javascript import node_host
 from tui_eval.javascript.node_host import NodeHost, NodeMissing, ScriptError, ScriptTimeout
 from tui_eval.scripting.script_host import printed
@@ -115,6 +117,33 @@ async def test_errors_are_one_line(
     assert "\n" not in str(caught.value)
     good = write(tmp_path, "b.js", "module.exports = () => 'still here'")
     assert (await host.call(good)).value == "still here"
+
+
+async def test_what_a_call_prints_is_known_before_it_ends(host: NodeHost, tmp_path: Path) -> None:
+    """As of Python: of a provider that hung nothing of what it had printed was to be seen."""
+    file = tmp_path / "p.mjs"
+    file.write_text(
+        "import fs from 'node:fs';\n"
+        "export async function hang() { console.log('waiting'); await new Promise(() => {}); }\n"
+        "export async function long(go) {\n"
+        "  console.log('one');\n"
+        "  while (!fs.existsSync(go)) await new Promise((done) => setTimeout(done, 10));\n"
+        "  console.log('two');\n"
+        "  return 'done';\n"
+        "}\n"
+    )
+    kept: list[str] = []
+    token = printed.set(kept.append)
+    hanging = asyncio.ensure_future(host.call(file, "hang"))
+    going = asyncio.ensure_future(host.call(file, "long", [str(tmp_path / "go")]))
+    await until(lambda: set(kept) == {"waiting\n", "one\n"})
+    (tmp_path / "go").touch()
+    result = await going
+    hanging.cancel()
+    with suppress(asyncio.CancelledError):
+        await hanging
+    printed.reset(token)
+    assert (result.value, result.stdout, kept[2:]) == ("done", "one\ntwo\n", ["two\n"])
 
 
 async def test_what_is_printed_belongs_to_its_call(host: NodeHost, tmp_path: Path) -> None:

@@ -22,12 +22,25 @@ const modules = new Map();
 const named = new Map();
 const providers = new Map();
 
+// What a call that takes long has printed goes out before it ends: some never do.
+const PASSED_ON_AFTER = 500; // ms
+const later = setTimeout; // people's code may replace it
+function passOn(call) {
+  call.waiting = undefined;
+  if (call.over || !call.printed) return;
+  answer(call.request, { kind: 'printed', stdout: call.printed });
+  call.printed = '';
+}
+
 // What is printed belongs to the call that prints it.
 for (const stream of [process.stdout, process.stderr]) {
   stream.write = (chunk, encoding, done) => {
     const call = running.getStore();
-    if (call && call.printed.length < MOST_PRINTED) {
-      call.printed += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
+    if (call && call.size < MOST_PRINTED) {
+      const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
+      call.printed += text;
+      call.size += text.length;
+      call.waiting ??= later(passOn, PASSED_ON_AFTER, call).unref();
     }
     const after = typeof encoding === 'function' ? encoding : done;
     if (after) after();
@@ -290,7 +303,7 @@ function answer(request, fields, files) {
 const operations = { call, import: imported, value: valueOf, provider, identity };
 
 async function serve(request) {
-  const state = { printed: '' };
+  const state = { request, printed: '', size: 0, over: false };
   await running.run(state, async () => {
     let fields;
     try {
@@ -307,6 +320,7 @@ async function serve(request) {
       }
       if (error instanceof RangeError && /allocation failed/.test(error.message)) fields.spent = true;
     }
+    state.over = true;
     answer(request, { ...fields, stdout: state.printed }, watched(request.file));
   });
 }
