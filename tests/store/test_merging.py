@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from tui_eval.model import Attempt, Case
 from tui_eval.store import merged_run, merging
 from tui_eval.store.merging import MergePart
 from tui_eval.store.reader import RunReader
+from tui_eval.store.run_folders import RunLock
 from tui_eval.store.schema import RunInfo
 from tui_eval.store.writer import PlannedCase, RunWriter
 
@@ -89,3 +90,21 @@ def test_of_what_stands_twice_that_counts_which_began_last_by_a_clock_that_was_r
     assert {one.part.label for one in merging.whole_of(parts).columns} == {"last"}
     for part in parts:
         part.reader.close()
+
+
+@pytest.mark.parametrize("executed", [False, True])
+def test_what_is_gone_on_with_is_not_merged_meanwhile(tmp_path: Path, executed: bool) -> None:
+    """Its own record says that it has finished until the first case of it has begun again."""
+    folders = [part_of(tmp_path, f"part-{n}", n * CASES) for n in range(2)]
+    parts = [MergePart.of(folder.name, folder) for folder in folders]
+    lock = RunLock(folders[1]) if executed else None
+    try:
+        with (
+            pytest.raises(merging.MergeError, match="part-1 is being executed") if executed else nullcontext()
+        ):
+            merging.whole_of(parts)
+    finally:
+        if lock is not None:
+            lock.release()
+        for part in parts:
+            part.reader.close()
