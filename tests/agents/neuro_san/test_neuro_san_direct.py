@@ -23,6 +23,16 @@ PACKAGE = """
 import asyncio, ctypes, datetime, os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from coded import words
+from pyhocon import ConfigFactory, config_parser
+
+parse_whole = config_parser.ConfigParser.parse
+
+def counted(*given):
+    with open("parsed.txt", "a") as parsed:
+        parsed.write("parsed ")
+    return parse_whole(*given)
+
+config_parser.ConfigParser.parse = staticmethod(counted)
 
 together, pool = threading.Barrier(2), ThreadPoolExecutor(2)
 
@@ -90,7 +100,12 @@ class DirectAgentSessionFactory:
             raise ValueError("Agent named nope\\n   not found")
         with open("made.txt", "a") as made:
             made.write("made ")
-        return Session(agent_name, use_direct, metadata)
+        session = Session(agent_name, use_direct, metadata)
+        if os.path.exists("models.hocon"):
+            models = ConfigFactory.parse_string(open("models.hocon").read(), basedir=None)
+            session.said = str(models["classes"]["known"])
+            models["classes"]["known"].append("changed")
+        return session
 """
 
 
@@ -206,6 +221,30 @@ async def test_a_conversation_goes_on_when_its_process_has_ended(folder: Path) -
             pass
     events = [event async for event in session.send(Request(2, "again"))]
     assert of(events, Finished)[0].reply.text.startswith("again")
+    await it.close()
+
+
+@pytest.mark.parametrize(
+    ("models", "parsed", "said"),
+    [
+        ('classes { known = [a, "include \\"x\\" ]"] } # an "include" list', 1, "['a', 'include \"x\" ]']"),
+        ("classes { known = [${?WANTED}, b] }", 3, "['first', 'b']"),
+        ('include "more.hocon"\nclasses { known = [c] }', 4, "['c']"),
+        ('include required(file("more.hocon"))\nclasses { known = [c] }', 4, "['c']"),
+    ],
+)
+async def test_what_every_session_reads_is_parsed_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, models: str, parsed: int, said: str
+) -> None:
+    """More than a second of CPU a conversation went into the models that neuro-san knows."""
+    monkeypatch.setenv("WANTED", "first")
+    (folder / "models.hocon").write_text(models)
+    (folder / "more.hocon").write_text("other = 1")
+    it = library(folder)
+    for _ in range(3):
+        _, replies = await talk(it, "x", network="net", connection="direct")
+        assert replies[0].text == f"x: {said} first"
+    assert (folder / "parsed.txt").read_text().split() == ["parsed"] * parsed
     await it.close()
 
 

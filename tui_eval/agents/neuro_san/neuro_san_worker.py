@@ -8,6 +8,7 @@ Only the standard library and neuro-san: the interpreter need not have tui-eval,
 from __future__ import annotations
 
 import contextvars
+import copy
 import json
 import os
 import re
@@ -42,6 +43,9 @@ _STARS = 8
 _INCLUDED = re.compile(
     r"""(?i)\binclude\b[\s(a-z]{0,60}"([^"\n]+)"|\b(?:llm|toolbox)_info_file"?[ \t]*[:=]\s*"?([^"\n,}\#]+)"""
 )
+
+_ELSEWHERE = re.compile(r"""\$\{|(?<!["'])\binclude\s*(?:\w+\s*\(\s*){0,2}["']""")
+"""What makes a HOCON text mean something else at another time: a variable, another file."""
 
 
 # -- What networks and coded tools are made of: for this process, and for `engine.agent_files`.
@@ -299,6 +303,8 @@ class Worker:
                     f"{sys.executable} cannot import neuro-san ({error}); install it there, or give another Python"
                 ) from None
             # The package's own networks have their tools in it.
+            with suppress(ImportError):
+                _parse_once()
             self._package = os.path.dirname(os.path.abspath(neuro_san.__file__))
             place = os.path.dirname(self._package)
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ["PYTHONPATH"], place]))
@@ -320,6 +326,22 @@ class Worker:
         line = json.dumps(answer, default=str).encode("ascii") + b"\n"
         with self._sending:
             self._connection.sendall(line)
+
+
+def _parse_once() -> None:
+    """neuro-san has all the models that it knows read for every session: pyhocon takes more than a second of CPU for
+    that, which is most of what a conversation costs."""
+    from pyhocon import ConfigFactory  # pyright: ignore[reportMissingImports]
+
+    parse = ConfigFactory.parse_string
+    kept = lru_cache(16)(parse)
+
+    def parsed(content: str, *given: Any, **options: Any) -> Any:
+        if _ELSEWHERE.search(content):
+            return parse(content, *given, **options)
+        return copy.deepcopy(kept(content, *given, **options))
+
+    ConfigFactory.parse_string = staticmethod(parsed)
 
 
 _submit = ThreadPoolExecutor.submit
