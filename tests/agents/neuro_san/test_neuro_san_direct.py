@@ -20,7 +20,7 @@ from tui_eval.guard.trust import NeedsTrust
 from tui_eval.scripting import printed
 
 PACKAGE = """
-import asyncio, ctypes, datetime, os, sys, threading, time
+import array, asyncio, ctypes, datetime, decimal, fractions, os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from coded import words
 from pyhocon import ConfigFactory, config_parser
@@ -84,6 +84,15 @@ class Session:
         if text == "date":
             sly["day"] = datetime.date(2026, 1, 2)
             sly["keys"] = {1: (2, 3)}
+        if text == "figures":
+            sly |= {
+                "total": decimal.Decimal("1.50"), "whole": decimal.Decimal("12"), "tenth": decimal.Decimal("0.1"),
+                "half": fractions.Fraction(1, 2), "never": decimal.Decimal("Infinity"), "seen_in": {"b", "a"},
+                "table": {(1, 2): {"n": decimal.Decimal("3")}}, "column": array.array("i", [1, 2]),
+            }
+        if text == "kinds":
+            text = " ".join(type(sly.get(name)).__name__ for name in ("total", "whole", "seen_in", "column"))
+            text += f" {sly.get('table')}"
         if text == "show":
             text = repr((sly.get("day"), sly.get("keys")))
         answer = os.getpid() if text == "pid" else f"{text}: {self.said} {words.WORD}"
@@ -159,6 +168,22 @@ async def test_the_next_turn_gets_sly_data_that_are_no_json_as_they_were_returne
     kept = "(datetime.date(2026, 1, 2), {1: (2, 3)}): net "
     assert all(reply.text.startswith(kept) for reply in replies[1:3])
     assert replies[3].text.startswith("('2026-01-03', None): net ")
+    await it.close()
+
+
+async def test_figures_of_tools_are_judged_as_figures_and_come_back_as_they_were(folder: Path) -> None:
+    """`value: 1.5` failed on the text of a Decimal, and a key that JSON does not have was an error of the attempt."""
+    it = library(folder)
+    turns = (Request(1, "figures"), Request(2, "kinds"))
+    _, replies = await talk(it, *turns, network="net", connection="direct")
+    sly = dict(replies[0].sly_data or {})
+    assert sly.pop("seen") == 1
+    assert sly == {
+        "total": 1.5, "whole": 12, "tenth": "0.1", "half": 0.5, "never": "Infinity", "seen_in": ["a", "b"],
+        "table": {"(1, 2)": {"n": 3}}, "column": [1, 2],
+    }  # fmt: skip
+    assert isinstance(sly["whole"], int)
+    assert (replies[1].text or "").startswith("Decimal Decimal set array {(1, 2): {'n': Decimal('3')}}: net ")
     await it.close()
 
 

@@ -22,6 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -323,7 +324,7 @@ class Worker:
         return found
 
     def _send(self, answer: dict[str, Any]) -> None:
-        line = json.dumps(answer, default=str).encode("ascii") + b"\n"
+        line = _encoded(answer).encode("ascii") + b"\n"
         with self._sending:
             self._connection.sendall(line)
 
@@ -360,9 +361,42 @@ def _no_json(message: Any) -> dict[str, tuple[Any, Any]]:
     found: dict[str, tuple[Any, Any]] = {}
     for name, value in (given if isinstance(given, dict) else {}).items():
         with suppress(Exception):  # a value of somebody's own compares as it likes
-            sent = json.loads(json.dumps(value, default=str))
-            found[name] = (sent, sent if bool(sent == value) else value)
+            try:
+                sent, plain = json.loads(json.dumps(value)), True
+            except TypeError:
+                sent, plain = json.loads(_encoded(value)), False
+            found[name] = (sent, sent if plain and bool(sent == value) else value)
     return found
+
+
+def _encoded(value: Any) -> str:
+    try:
+        return json.dumps(value, default=_as_json)
+    except TypeError:  # of a key
+        return json.dumps(_text_keys(value), default=_as_json)
+
+
+def _as_json(value: Any) -> Any:
+    """What JSON does not have, as what compares alike (a number of numpy's or a Decimal, an array, a set), else as
+    text: neuro-san's driver judges the thing itself."""
+    with suppress(Exception):
+        if isinstance(value, (set, frozenset)):
+            return sorted(value, key=repr)
+        if callable(getattr(type(value), "tolist", None)):
+            return value.tolist()
+        if isinstance(value, Number) and (plain := float(value)) == value:  # type: ignore[arg-type]
+            return int(plain) if plain == int(plain) else plain
+    return str(value)
+
+
+def _text_keys(value: Any) -> Any:
+    """The same with keys that JSON can have."""
+    if isinstance(value, dict):
+        return {
+            key if isinstance(key, (str, int, float)) or key is None else str(key): _text_keys(item)
+            for key, item in value.items()
+        }
+    return [_text_keys(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _itself(value: Any, returned: tuple[Any, Any] | None) -> Any:
