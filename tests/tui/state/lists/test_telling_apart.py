@@ -51,7 +51,7 @@ def test_a_name_from_which_another_goes_on_uses_the_room_and_so_does_that() -> N
 def test_numbered_names_keep_all_of_their_number_before_more_of_their_end() -> None:
     names = [f"Customer question number {number:04d} which is about the warranty" for number in range(334)]
     differs = differences(names)
-    assert cut(names[9], differs[names[9]], 10) == "Cust…009…y"
+    assert cut(names[9], differs[names[9]], 10) == "Cust…0009…"
     for width in (9, 10, 11, 14):
         shown = {cut(name, differs[name], width) for name in names}
         assert len(shown) == len(names) and all(cell_len(text) <= width for text in shown)
@@ -305,3 +305,17 @@ def test_of_names_that_differ_at_once_little_is_kept_so_that_the_prompt_is_seen_
     assert names[0].fitted(23) == ("Nothing,…", "atlas friendly")
     one, other = (name.fitted(23) for name in names[1:])
     assert one != other and "lamp" in one[0] and "torch" in other[0]
+
+
+def test_what_tells_names_apart_is_kept_where_their_beginning_has_no_room() -> None:
+    """`fail c…11 of …where` stood for the cases of three files: the end that all share was kept instead."""
+    names = [
+        f"fail case {one} of file {file} with a rather long name somewhere"
+        for one in (1, 11, 16)
+        for file in "012"
+    ]
+    found = differences(names)
+    for width in (14, 16, 18, 24):
+        told = [cut(name, found[name], width) for name in names]
+        assert len(set(told)) == len(names) and all(cell_len(one) <= width for one in told)
+    assert cut(names[3], found[names[3]], 18) == "fail…11 of file 0…"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, islice, pairwise, product
 from math import prod
+from string import digits
 from typing import NamedTuple
 
 from tui_eval.case_names import suites_apart
@@ -85,19 +86,40 @@ def cut(text: str, differs: Differs, width: int) -> str:
         return shorten(text, width)
     if not (rest := text[differs.shared :]):  # the others go on after it
         return shorten(text, width)
-    front = shorten(text, max((width - 1) // 3, _ALIKE, width - 1 - cell_len(rest)), sign="").rstrip()
+    number = len(text[: differs.shared].rstrip(digits))
+    if differs.shared - number <= _ALIKE:  # of a short number no digits are left out: `11` would read `1`
+        differs = Differs(differs.own, number)
+        rest = text[number:]
+    widest = max((width - 1) // 3, _ALIKE, width - 1 - cell_len(rest))
+    # All of what tells it from its nearest before more of its end, and of its beginning.
+    front = next(
+        (
+            front
+            for cells in (widest, _ALIKE, 0)
+            if _needed(text, front := _front(text, cells), differs) <= width - cell_len(front) - 2
+        ),
+        _front(text, widest),
+    )
     rest = text[max(differs.shared, len(front)) :]
     room = width - cell_len(front) - 1
     if cell_len(rest) > room:
         half = max((room - 1) // 2, 1)
-        # All of what tells it from its nearest before more of its end.
-        needed = cell_len(text[max(differs.shared, len(front)) : differs.own + 1])
+        needed = _needed(text, front, differs)
         if needed <= room - 1:
             half = min(half, room - 1 - needed)
         if beginning := shorten(rest, room - 1 - half, sign=""):
             front = f"{front.rstrip('…')}…{beginning.lstrip('…')}"
         rest = end_of(rest, half, sign="") if half else ""
     return f"{front.rstrip('…')}…{rest.lstrip('…')}"
+
+
+def _front(text: str, cells: int) -> str:
+    return shorten(text, cells, sign="").rstrip() if cells else ""
+
+
+def _needed(text: str, front: str, differs: Differs) -> int:
+    """Cells of what tells it from its nearest, behind a beginning."""
+    return cell_len(text[max(differs.shared, len(front)) : differs.own + 1])
 
 
 _WORD_ENDS = re.compile(r"[\s_/:|·-]|(?<!\d)\.")
