@@ -101,9 +101,20 @@ def test_of_rows_that_differ_the_first_are_named_and_the_agents_own_words_shown(
 
 
 def test_no_cells_are_promised_where_nothing_could_be_compared() -> None:
-    assert any("which cells differ" in line for line in said(preview_lines(rows_differ())))
+    assert any("d shows the rows" in line for line in said(preview_lines(rows_differ())))
     for shown in (brief_lines, preview_lines):
-        assert not any("which cells differ" in line for line in said(shown(rows_differ(None))))
+        assert not any("d shows the rows" in line for line in said(shown(rows_differ(None))))
+
+
+def test_what_the_reason_says_of_rows_is_not_said_twice() -> None:
+    """Rows in another order: the sentence stood there twice, with a pointer to cells of which none differs."""
+    shown = rows_differ()
+    assert shown.attempt is not None and shown.attempt.data is not None
+    shown.attempt.verdicts[0].evidence = None
+    words = shown.attempt.verdicts[0].reason = "the same rows in another order: 1 of 6 stand elsewhere"
+    shown.attempt.data.comparison = words
+    lines = said(preview_lines(shown))
+    assert sum(words in line for line in lines) == 1 and not any("cells" in line for line in lines)
 
 
 def test_calls_of_one_tool_in_a_row_are_one_line_so_that_the_reply_is_seen() -> None:

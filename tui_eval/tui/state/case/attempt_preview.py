@@ -176,7 +176,7 @@ def _verdict(verdict: Verdict, attempt: Attempt, *, fact: bool = False) -> Itera
     for number, line in enumerate(lines):
         head = Span(f"{GLYPHS[word]} ", word) if not number else Span("  ")
         yield (head, *line)
-    for line in differing[: BRIEF_ROWS if fact else ROWS]:
+    for line in [line for line in differing if line != reason][: BRIEF_ROWS if fact else ROWS]:
         yield (Span("  "), Span(one_line(line, 300), "muted"))
 
 

@@ -222,7 +222,7 @@ def brief(
     verdict: Verdict, why: Callable[[], Iterator[Line]] | None = None, *, points_to_rows: bool = True
 ) -> Iterator[Line]:
     """What stands beside a turn: what is asserted, and why it did not hold; `why` shows that in what
-    the agent did; `points_to_rows` says where the cells that differ are seen."""
+    the agent did; `points_to_rows` says where the rows are seen."""
     indent = "  " if verdict.set is not None else ""
     head = title(verdict)
     reason = reason_of(verdict)
@@ -239,7 +239,7 @@ def brief(
         if (fact := causes.words_of(verdict)) and fact not in reason:
             yield (Span(indent), *next(iter(text_lines(fact))))
         if points_to_rows and verdict.passed is False:  # there are no rows where it could not be judged
-            yield (Span(indent), Span("d shows which cells differ", "muted"))
+            yield (Span(indent), Span("d shows the rows", "muted"))
     elif verdict.judge is not None:
         yield from _judges_words(verdict, indent)
 
@@ -298,7 +298,7 @@ def in_full(
     yield from part_lines(verdict)
     yield from source_lines(verdict)
     if about_rows(verdict) and verdict.passed is False:
-        yield (Span("d shows which cells differ", "muted"),)
+        yield (Span("d shows the rows", "muted"),)
     else:
         yield from lines
         if not lines:
