@@ -1152,6 +1152,20 @@ async def test_where_no_run_goes_on_there_is_none_to_pause_or_cancel(tmp_path: P
     assert (alone.engine.paused, alone.engine.cancelled) == ([], [])
 
 
+async def test_a_run_that_is_starting_is_not_said_to_be_none(tmp_path: Path) -> None:
+    alone = await on_project(tmp_path)
+    theirs = StartLock(alone.root)
+    theirs.take()
+    alone.runs.handlers()["run.all"]()
+    await until(lambda: alone.runs.starting)
+    for key in ("run.pause", "run.cancel"):
+        alone.runs.handlers()[key]()
+        assert alone.said == "the run is starting: once more when it goes on"
+    theirs.release()
+    await until(lambda: bool(alone.engine.requests))
+    alone.front_run.stop()
+
+
 async def test_the_run_beside_one_that_has_ended_is_the_one_to_pause_and_cancel(tmp_path: Path) -> None:
     alone = await on_project(tmp_path, "passed")
     old, run = alone.state.run, at_work(alone, 0)

@@ -80,9 +80,9 @@ class FrontRun:
         self._whole: Path | None = None
         """The run that was opened as the newest: with all that was added to it since."""
 
-    def meant(self) -> RunView | None:
+    def meant(self, *, starting: bool) -> RunView | None:
         """The run that orders are for: the one under the cursor where runs are listed and it goes on, else the one that
-        does; says so where there is none, or nobody here can give that one orders."""
+        does; says so where there is none (`starting`: yet), or nobody here can give that one orders."""
         place = self._places.place
         listed = place.runs_meant() if place is not None else None
         run = self.state.find_run(listed.one) if listed is not None else None
@@ -92,7 +92,9 @@ class FrontRun:
         if run is None or not run.active:
             run = self.state.going_on or self.state.run
         if run is None or not run.active:
-            self._notices.say("no run goes on")
+            self._notices.say(
+                "the run is starting: once more when it goes on" if starting else "no run goes on"
+            )
             return None
         return run
 

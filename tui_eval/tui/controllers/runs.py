@@ -269,7 +269,7 @@ class RunController:
 
     def cancel_run(self) -> None:
         """Cancel the run that is meant, after asking."""
-        if (run := self._front_run.meant()) is None:
+        if (run := self._front_run.meant(starting=self.starting)) is None:
             return
         names = {case.name for case in run.cases.values()}
         named = f" ({one_line(names.pop())})" if len(names) == 1 else ""
@@ -577,7 +577,7 @@ class RunController:
 
     def pause(self) -> None:
         """Pause the run that is meant, or go on."""
-        if (run := self._front_run.meant()) is None:
+        if (run := self._front_run.meant(starting=self.starting)) is None:
             return
         if is_looked_at(run.folder):
             self._notices.say("these are shards that are looked at: they are paused where they run")
