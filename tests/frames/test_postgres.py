@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import socket
 import sys
 from decimal import Decimal
@@ -132,6 +133,26 @@ def test_declared_places_are_exact_where_nothing_is_divided(texts: list[str | No
     assert postgres.exact_decimals(averages, quotients=False).dtype == pl.Float64  # of a view
 
 
+@pytest.mark.parametrize(
+    "texts", [["123456789012345678901234567890123456789.50", "1.50", None], ["1" + "0" * 40, "0.50", None]]
+)
+def test_numbers_of_too_many_digits_are_numbers(texts: list[str | None]) -> None:
+    """As texts they were no answer's: 0.5 is not the text 0.50."""
+    frame, types = postgres.meant(pl.DataFrame({"n": texts}), {"n": "numeric"})
+    found = SqlResult(["n"], frame, types=types)
+    right = [{"n": None if text is None else float(text)} for text in texts]
+    assert right[1]["n"] is not None
+    wrong = [right[0], {"n": right[1]["n"] + 0.01}, right[2]]
+    kept = json.loads(json.dumps(rows(found)))  # as a run keeps them
+    for answer in (right, kept):
+        said = compare(answer, found)
+        assert said.passed, said.text
+        assert align(kept, answer, None, ["n"], types).same_cells()["n"].all()
+    assert not compare(wrong, found).passed
+    assert not align(kept, wrong, None, ["n"], types).same_cells()["n"].all()
+    assert nao_reference.compare(right, rows(found), types=types, dialect="postgres").passed
+
+
 def _compared(found: pl.Series, answer: list[object], wrong: list[object]) -> None:
     expected = SqlResult(["n"], pl.DataFrame([found]))
     assert compare([{"n": one} for one in answer], expected).passed
@@ -170,7 +191,7 @@ def test_every_column_has_a_type_for_the_record() -> None:
     }
     made, types = postgres.meant(frame, kinds)
     assert types == {
-        "money": "DECIMAL(38,2)", "day": "DATE", "at": "TIMESTAMP WITH TIME ZONE", "note": "VARCHAR",
+        "money": "DECIMAL(38,2)", "huge": "BIGNUM", "day": "DATE", "at": "TIMESTAMP WITH TIME ZONE", "note": "VARCHAR",
     }  # fmt: skip
     result = SqlResult(made.columns, made, types=types)
     kept = rows(result)

@@ -374,8 +374,12 @@ def meant(
             series, known = _lists(series, kind.removesuffix("[]"), quotients)
         elif series.dtype.is_temporal():
             series, known = _moments(series)
-        elif kind == "numeric" and series.dtype == pl.String and series.str.contains(r"^-?\d+$").all():
-            known = "BIGNUM"  # whole numbers beyond 128 bits
+        elif (
+            kind == "numeric"
+            and series.dtype == pl.String
+            and series.str.contains(r"^-?\d+(?:\.\d+)?$").all()
+        ):
+            known = "BIGNUM"  # more digits than 128 bits hold
         else:
             known = _COMPARED_AS.get(kind, "")
         known = known or _type_name(series.dtype, kind)

@@ -98,14 +98,14 @@ def rows(result: SqlResult, limit: int | None = None, *, finite: bool = True) ->
     alike, else as text; dates and times as nao's API sends them; NaN and infinity as null, unless they are not to be
     `finite`."""
     frame = result.frame if limit is None else result.frame.head(limit)
-    from tui_eval.frames.typed_columns import as_cells
+    from tui_eval.frames.typed_columns import as_cells, digits_of
 
     columns: list[list[Any]] = []
     for name in result.columns:
         held = as_cells(frame.get_column(name)) if not result.types.get(name) else None
         cells = frame.get_column(name).to_list() if held is None else held
         if result.types.get(name) in ("UHUGEINT", "BIGNUM", "VARINT"):
-            columns.append([None if cell is None else int(cell) for cell in cells])
+            columns.append([_value(digits_of(cell), finite) for cell in cells])
         elif result.types.get(name) == MIXED:
             columns.append([_value(mixed_cell(cell), finite) for cell in cells])
         else:

@@ -24,7 +24,7 @@ Kind = Literal["null", "bool", "exact", "float", "text", "time", "nested", "mixe
 Side = Sequence[dict[str, Any]] | pl.DataFrame
 
 _INT128 = 2**126
-BIG_TYPES = ("UHUGEINT", "BIGNUM", "VARINT")  # integers that frames hold as text
+BIG_TYPES = ("UHUGEINT", "BIGNUM", "VARINT")  # numbers that frames hold as text
 _FLOAT_TYPES = ("DOUBLE", "FLOAT", "REAL")
 _TIME_TYPES = ("DATE", "TIMESTAMP", "TIME")
 
@@ -109,7 +109,7 @@ def _from_kept(cells: list[Any], type_name: str) -> ReadColumn:
     upper = type_name.upper()
     try:
         if upper in (*BIG_TYPES, "HUGEINT"):  # beyond 64 bits they may have been stored as their digits
-            cells = [int(cell) if isinstance(cell, str) else cell for cell in cells]
+            cells = [digits_of(str(cell)) if isinstance(cell, str | float) else cell for cell in cells]
         if (decimal := _DECIMAL.fullmatch(upper)) is not None:
             read = from_cells([None if cell is None else Decimal(str(cell)) for cell in cells])
             return replace(_at_scale(read, int(decimal[1])), type_name=type_name)
@@ -172,7 +172,7 @@ def from_series(series: pl.Series, type_name: str = "") -> ReadColumn:
         if upper.startswith(_TIME_TYPES):
             return made("time", _times(series))
         if upper in BIG_TYPES or upper == MIXED:
-            read = mixed_cell if upper == MIXED else _whole
+            read = mixed_cell if upper == MIXED else digits_of
             whole = from_cells([read(text) for text in series.to_list()])
             whole.typed, whole.type_name = True, type_name
             return whole
@@ -229,8 +229,11 @@ def as_cells(series: pl.Series) -> list[Any] | None:
     return [mixed_cell(text) for text in series.to_list()]
 
 
-def _whole(text: str | None) -> int | None:
-    return None if text is None else int(text)
+def digits_of(text: str | None) -> int | Decimal | None:
+    """The number of a column whose numbers have too many digits for a frame, which holds these as text."""
+    if text is None:
+        return None
+    return Decimal(text.rstrip("0")) if "." in text else int(text)
 
 
 _NUMERIC = {int, float, Decimal, type(None)}
