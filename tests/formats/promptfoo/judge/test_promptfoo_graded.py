@@ -225,6 +225,7 @@ OWN_PROMPTS = [
     # its type, `rubricPrompt`, the judge's replies, what the judge is asked
     ("llm-rubric", "E {{answer}} G {{output}} Q {{question}}", [{"pass": True}], ["E Paris G Rome Q Where?"]),
     ("llm-rubric", "{{o}} {{l}} {{o.x[0]}}", [{"pass": True}], ['{"x":[1]} {"k":1},2 1']),
+    ("llm-rubric", "{{rubric}} L", [{"pass": True}], ["v L"]),
     ("llm-rubric", "I {{input}} C {{criteria}}", [{"pass": True}], ["I the question C v"]),
     ("factuality", "{{input}}|{{ideal}}|{{completion}}", ["(A) yes"], ["the question|v|Rome"]),
     (
@@ -648,6 +649,24 @@ async def test_a_column_that_failed_stays_failed_where_it_cannot_be_compared() -
     await compare(case, attempts, services, "documented")
     assert [attempt.outcome for attempt in attempts] == ["failed", "error"]
     assert attempts[0].message.startswith("no x; select-best: the judge named none")
+
+
+async def test_mappings_in_a_rubric_that_is_a_list_are_json_in_its_prompt() -> None:
+    """The judge was told `[object Object]`."""
+    services, asked = services_answering({"pass": True})
+    given = {
+        "type": "llm-rubric",
+        "value": ["polite", {"names": 2}],
+        "rubricPrompt": "{{output}}: {{rubric}}",
+    }
+    await judged(given, services, output="hi")
+    assert asked == ['\nhi: polite,{"names":2}']
+
+
+async def test_a_g_eval_of_no_criteria_fails_by_reference() -> None:
+    services, asked = services_answering()
+    judgement = await judged({"type": "g-eval", "value": []}, services, compat="reference")
+    assert judgement.outcome == "failed" and "at least one criterion" in judgement.message and not asked
 
 
 async def test_a_rubric_without_a_value_is_asked_by_reference() -> None:

@@ -170,6 +170,9 @@ async def g_eval(call: AssertionCall) -> Result:
     several criteria, divided by ten, at least `threshold` (default 0.7)."""
     value = call.value
     criteria = value if isinstance(value, list) else [value]
+    if value == [] and call.evidence.reference:
+        reason = "G-Eval assertion requires at least one criterion string in the value array."
+        return Result(False, 0.0, reason, actual=call.text)
     invariant(
         value is not UNSET and criteria and all(isinstance(item, str) for item in criteria),
         "g-eval assertion type must have a string or array of strings value",

@@ -343,10 +343,10 @@ def _that_prints(value: Any) -> Any:
 
 def criteria_of(call: AssertionCall) -> str:
     """What an assertion says that a judge goes by, as a template has it: a mapping as JSON, a list as JavaScript
-    writes it."""
+    writes it, mappings in it as JSON."""
     if call.value is UNSET:
         return ""
-    return js.json_text(call.value) if isinstance(call.value, dict) else js.string(call.value)
+    return js.json_text(call.value) if isinstance(call.value, dict) else js.string(_as_printed(call.value))
 
 
 _FUNCTION = re.compile(r"\.[cm]?[jt]s(?::\w+)?$")
