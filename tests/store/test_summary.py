@@ -8,7 +8,7 @@ import pytest
 
 from tui_eval.model import Outcome
 from tui_eval.store.schema import AttemptRow, StoredCase
-from tui_eval.store.summary import per_known, share, summarise
+from tui_eval.store.summary import per_known, share, summarise, sums_of, why_not
 
 CASE = StoredCase(1, "s.yaml::c", "s.yaml", "c", "nao", "bot", None, "abc", 3, 2)
 
@@ -122,3 +122,54 @@ def test_what_one_attempt_takes_is_by_those_of_which_it_is_known() -> None:
     assert per_known(6.0, 2, 3) == 3.0
     assert per_known(6.0, 0, 3) == 2.0
     assert per_known(None, 2, 3) is None
+
+
+def test_the_most_frequent_reason_tells_and_each_is_counted() -> None:
+    rows = [
+        attempt(1, "failed", message="lacks a", cause="lacks a", alike="lacks"),
+        attempt(2, "passed", message="fine"),
+        attempt(3, "error", message="timed out", cause="timeout", alike="timeout"),
+        attempt(4, "failed", message="lacks b", cause="lacks b", alike="lacks"),
+        attempt(5, "cancelled", message="stopped"),
+    ]
+    why = why_not(rows)
+    assert why.telling is rows[0] and why.several
+    assert (why.alike, why.cause, why.message) == (
+        "lacks",
+        "2 × lacks, 1 × timeout",
+        "2 × lacks, 1 × timed out",
+    )
+    found = summarise(CASE, rows)
+    assert (found.message, found.cause, found.alike) == (why.message, why.cause, why.alike)
+
+
+def test_reasons_without_a_cause_are_told_by_what_was_said() -> None:
+    why = why_not([attempt(1, "failed", message="is y"), attempt(2, "failed", message="is z")])
+    assert (why.message, why.cause, why.several) == ("1 × is y, 1 × is z", "", True)
+    one = why_not([attempt(1, "failed", message="is y"), attempt(2, "failed", message="is y")])
+    assert (one.message, one.several) == ("is y", False)
+
+
+def test_a_cancelled_attempt_is_a_reason_only_where_there_is_no_other() -> None:
+    stopped = attempt(1, "cancelled", message="stopped")
+    assert why_not([stopped]).message == "stopped"
+    assert why_not([stopped, attempt(2, "failed", message="is y")]).message == "is y"
+    assert why_not([attempt(1, "passed"), attempt(2, None, message="waits")]).telling is None
+
+
+def test_what_cases_come_to_is_added_up() -> None:
+    known = attempt(1, "passed", input_tokens=5, cost=0.5, saved=0.25, cached=1, asserted_nothing=1)
+    judged = attempt(
+        1, "failed", judge_calls=1, judge_tokens=7, judge_cost=0.125, judge_cached=1, judge_saved=1.0
+    )
+    once = StoredCase(1, "s.yaml::c", "s.yaml", "c", "nao", "bot", None, "abc", 1, 1)
+    sums = sums_of((once, rows) for rows in ([known], [judged], [known, judged], [attempt(1, None)]))
+    assert [sums.count(one) for one in ("passed", "failed", None)] == [2, 1, 1]
+    assert (sums.cases, sums.judged) == (4, 3)
+    assert (sums.attempts, sums.attempts_passed, sums.flaky, sums.asserted_nothing) == (4, 2, 1, 2)
+    assert (sums.tokens, sums.cost, sums.saved, sums.cached) == (10, 1.0, 0.5, 2)
+    assert (sums.judge_tokens, sums.judge_cost, sums.judge_cached, sums.judge_saved) == (14, 0.25, 2, 2.0)
+    nothing = sums_of([(CASE, [attempt(1, "passed")])])
+    assert (nothing.tokens, nothing.cost, nothing.saved, nothing.judge_tokens, nothing.judge_saved) == (
+        None,
+    ) * 5
