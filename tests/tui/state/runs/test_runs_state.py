@@ -659,6 +659,14 @@ def test_a_long_name_of_a_test_leaves_room_for_the_heads():
     assert widths(found, 119, 0)[0] >= 30
 
 
+def test_a_long_name_has_the_room_that_no_cell_takes():
+    """With one column half of a wide screen was empty, and names were cut."""
+    name = "a question with a name that is much longer than those of the others, and goes on"
+    found = grid([promptfoo(name, "support.txt", "x")])
+    left, each, fits = widths(found, 119, 0)
+    assert name in plain(grid_row(found, found.tests[0], 119, 0)) and left + each * fits <= 117
+
+
 def test_prompts_with_a_label_are_called_by_it():
     entries = []
     for label, prompt in (("Terse", "Terse: p/a.txt: You are"), ("Chat", "Chat: p/b.txt: You are")):

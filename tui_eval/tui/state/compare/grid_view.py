@@ -247,7 +247,7 @@ def heads(found: Grid) -> list[list[str]]:
 
 def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     """Columns of the screen for the test's name and for each cell, and how many cells fit, from the
-    column `first`. What is left over goes to the names as far as they need it, then to the cells."""
+    column `first`. What is left over goes to the names as far as they need it, of long ones to the cells first."""
     many = max(len(found.columns) - first, 1)
     room = width - 2  # the arrow to columns out of sight
     fits = max(min((room - NAME) // CELL, many), 1)
@@ -259,6 +259,7 @@ def widths(found: Grid, width: int, first: int) -> tuple[int, int, int]:
     else:  # heads that are cut have room before the second half of the longest name
         left = NAME + min(wanted, spare, max(spare - fits * _heads_lack(found), wanted // 2))
     each = max(min((room - left) // fits, 30), 2)
+    left += max(min(found.longest - left, room - left - each * fits), 0)  # what no cell takes
     return left, each, fits
 
 
