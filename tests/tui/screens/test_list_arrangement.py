@@ -202,8 +202,7 @@ async def test_what_is_in_sight_of_many_cases_says_at_once_how_a_run_came_out(tm
         await until(lambda: "The list of cases is being made." in screen_text(app), pilot)
         for work, then in begun:
             then(work())
-        await until(lambda: "0/3" in screen_text(app), pilot)
-        assert "reading" not in screen_text(app)
+        await until(lambda: "0/3" in (text := screen_text(app)) and "reading" not in text, pilot)
 
 
 @pytest.mark.real
