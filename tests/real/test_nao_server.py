@@ -170,7 +170,12 @@ async def test_a_cancelled_live_answer_is_stopped(server: Running) -> None:
         if isinstance(event, ToolResult):
             break
     server.model.disconnected.clear()
-    waiting = asyncio.ensure_future(anext(stream))  # type: ignore[arg-type]
+
+    async def rest() -> None:
+        async for _ in stream:
+            pass
+
+    waiting = asyncio.ensure_future(rest())
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
