@@ -333,7 +333,7 @@ class HttpCall:
         self._reported = True
         body = _clipped(self.body or b"", len(self.body or b""))
         received = _clipped(b"".join(self._received), self._kept)
-        note = note or ("cut off" if self._cut else "")
+        note = "cut off" if self._cut else note
         clipped = f"cut at {KEPT // 1000} kB of {self._kept // 1000} kB" if self._kept > KEPT else ""
         return Exchanged(
             Exchange(

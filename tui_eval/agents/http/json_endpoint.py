@@ -252,15 +252,13 @@ class HttpSession(RememberingSession):
             yield call.exchanged()
             events, reply = self._read("".join(parts), request, call.headers.get("content-type", ""))
             parts.clear()  # the reply has what is in it
-        except asyncio.CancelledError:
-            if call.unreported:
-                yield call.exchanged()
-            raise
-        except AgentError as error:
+        except (asyncio.CancelledError, AgentError) as error:
             if call.unreported:
                 yield call.exchanged("failed")
-            error.answer = error.answer or "".join(parts) or call.heard
-            error.spent = error.spent or self._spent("".join(parts), call.headers.get("content-type", ""))
+            if isinstance(error, AgentError):
+                error.answer = error.answer or "".join(parts) or call.heard
+                kind = call.headers.get("content-type", "")
+                error.spent = error.spent or self._spent("".join(parts), kind)
             raise
         finally:
             await call.close()

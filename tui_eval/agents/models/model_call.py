@@ -134,14 +134,11 @@ async def asked(call: HttpCall, answer: ModelAnswer) -> AsyncIterator[Event]:
         async for events in answer.take(call):
             for event in events:
                 yield event
-    except asyncio.CancelledError:
-        if call.unreported:
-            yield call.exchanged()
-        raise
-    except AgentError as error:
+    except (asyncio.CancelledError, AgentError) as error:
         if call.unreported:
             yield call.exchanged("failed")
-        error.answer = error.answer or answer.text or call.heard
+        if isinstance(error, AgentError):
+            error.answer = error.answer or answer.text or call.heard
         raise
     finally:
         await call.close()

@@ -258,19 +258,17 @@ class Credentials:
 
     async def _token(self, client: HttpClient, path: str, body: dict[str, Any], what: str) -> str:
         call = client.call("POST", below(self.url, path), body=encode(body))
-        try:
-            # What goes over the wire here is all secret: none of it is shown.
-            async with self._in_time(what):
+        async with self._in_time(what):
+            try:
+                # What goes over the wire here is all secret: none of it is shown.
                 answer = decode(await call.whole())
-        except ValueError:
-            raise AgentError(
-                f"{what}: the answer is not JSON", code="not-signed-in", said="the answer is not JSON"
-            ) from None
-        except AgentError as error:
-            if str(error).startswith(what):
-                raise
-            reason = str(error).partition(f"{path}: ")[2] or str(error)
-            raise AgentError(f"{what}: {reason}", status=error.status, like=error) from None
+            except ValueError:
+                raise AgentError(
+                    f"{what}: the answer is not JSON", code="not-signed-in", said="the answer is not JSON"
+                ) from None
+            except AgentError as error:
+                reason = str(error).partition(f"{path}: ")[2] or str(error)
+                raise AgentError(f"{what}: {reason}", status=error.status, like=error) from None
         token = answer.get("token") if isinstance(answer, dict) else None
         if not isinstance(token, str) or not token:
             raise AgentError(

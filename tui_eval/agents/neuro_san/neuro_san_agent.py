@@ -81,14 +81,12 @@ class OverHttp:
             async for line in call.lines():
                 for event in reader.take(self._decoded(line, kept)):
                     yield event
-        except asyncio.CancelledError:
-            if call.unreported:
-                yield _told(call.exchanged(), body, kept)
-            raise
-        except AgentError as error:
+        except (asyncio.CancelledError, AgentError) as error:
             if call.unreported:
                 yield _told(call.exchanged("failed"), body, kept)
-            raise self._explained(error, network) from None
+            if isinstance(error, AgentError):
+                raise self._explained(error, network) from None
+            raise
         finally:
             await call.close()
         yield _told(call.exchanged(), body, kept)
