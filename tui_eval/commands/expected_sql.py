@@ -148,7 +148,7 @@ def problems_of(cases: Sequence[Case], expected: ExpectedSql, config: Config) ->
     that is not set or trust that is not given one note: the machine that checks need not be the one that runs.
     """
     from tui_eval.frames.comparison_rules import names_repeated
-    from tui_eval.frames.databases import BadDatabase, NoDatabase
+    from tui_eval.frames.databases import BadDatabase, MissingDatabase, NoDatabase
     from tui_eval.frames.sql import SqlError
 
     untried: dict[tuple[str, str], list[Case]] = {}
@@ -167,8 +167,11 @@ def problems_of(cases: Sequence[Case], expected: ExpectedSql, config: Config) ->
         except VariableNotSet as problem:
             unset.setdefault((problem.key, problem.what), []).append(case)
         except (NoDatabase, ConfigError, NeedsTrust, OSError) as problem:
-            where = _configured(case, expected, config) if isinstance(problem, BadDatabase) else ""
-            untried.setdefault((str(problem), where), []).append(case)
+            cure = ""
+            if isinstance(problem, BadDatabase):
+                cure = "make it, or mend " if isinstance(problem, MissingDatabase) else "mend "
+                cure += _configured(case, expected, config)
+            untried.setdefault((str(problem), cure), []).append(case)
         except SqlError as problem:
             yield _faulty(case, problem, config)
         else:
@@ -182,11 +185,10 @@ def problems_of(cases: Sequence[Case], expected: ExpectedSql, config: Config) ->
         yield Problem(
             declared_in(spec, config), spec.line, key, f"{what}; {needed_by(waiting)}", level="note"
         )
-    for (reason, where), waiting in untried.items():
+    for (reason, cure), waiting in untried.items():
         more = f" (and that of {len(waiting) - 1} more)" if len(waiting) > 1 else ""
         first, asserted = waiting[0], sql_of(waiting[0])
-        if where:
-            cure = f"make it, or mend {where}" if "there is no " in reason else f"mend {where}"
+        if cure:
             yield problem_of(first, asserted, f"its query{more} cannot be executed: {reason}", cure)
         else:
             message = f"its query{more} cannot be tried here: {reason}"

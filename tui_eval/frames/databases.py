@@ -34,6 +34,10 @@ class BadDatabase(NoDatabase):
     """What the configuration names is not there, or is no database; another one than what cannot be reached now."""
 
 
+class MissingDatabase(BadDatabase):
+    """There is no such file or folder."""
+
+
 class WrongQuery(SqlError):
     """The server refuses the query itself, and says so by its code; what it says does not begin with that, as
     DuckDB's does."""
@@ -84,7 +88,8 @@ def existing_path(database: DatabaseSpec) -> Path:
     """Where the database is.
 
     Raises:
-        BadDatabase: it is not there, or nothing that can be one.
+        MissingDatabase: it is not there.
+        BadDatabase: it is nothing that can be one.
     """
     if not database.path:
         raise BadDatabase(f"database {database.name!r} has no path")
@@ -92,7 +97,7 @@ def existing_path(database: DatabaseSpec) -> Path:
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise BadDatabase(f"database {database.name!r}: there is no {path}") from None
+        raise MissingDatabase(f"database {database.name!r}: there is no {path}") from None
     except OSError as error:
         raise BadDatabase(f"database {database.name!r}: {path}: {error.strerror}") from None
     if not path.is_file() and not path.is_dir():

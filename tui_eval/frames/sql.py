@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tui_eval.config.project import DatabaseSpec
-from tui_eval.frames.databases import SqlError, SqlResult, TooLate, forget_copies, one_line
+from tui_eval.frames.databases import NoDatabase, SqlError, SqlResult, TooLate, forget_copies, one_line
 from tui_eval.frames.numbers import MIXED, mixed_cell
 from tui_eval.frames.sql_worker import KINDS, QueryAnswered, QueryAsked, framed
 
@@ -64,7 +64,7 @@ def execute_all(
     """
     done = 0
     for said in _ask_many(database, queries, timeout, memory_mb, limit):
-        if said.unopened and said.kind in ("no database", "bad database"):
+        if said.unopened and issubclass(KINDS[said.kind], NoDatabase):
             yield from [_error_of(said)] * (len(queries) - done)
             return
         if said.unopened:

@@ -26,6 +26,7 @@ from tui_eval.config.project import DatabaseSpec
 from tui_eval.frames import duckdb_query
 from tui_eval.frames.databases import (
     BadDatabase,
+    MissingDatabase,
     NoDatabase,
     SqlError,
     SqlResult,
@@ -62,10 +63,11 @@ class QueryAsked(msgspec.Struct):
     limit: int = 0
 
 
-Kind = Literal["query", "wrong query", "late", "no database", "bad database"]
+Kind = Literal["query", "wrong query", "late", "no database", "bad database", "missing database"]
 """What an error is about."""
 KINDS: dict[Kind, type[SqlError]] = {
     "late": TooLate,
+    "missing database": MissingDatabase,
     "bad database": BadDatabase,
     "no database": NoDatabase,
     "wrong query": WrongQuery,
@@ -193,7 +195,7 @@ def _many_of_a_server(asked: QueryAsked) -> Iterator[QueryAnswered]:
     for sql in asked.many:
         with _memory(asked.memory_mb):
             said = _caught(asked, lambda sql=sql: one(sql))
-        said.unopened = said.kind in ("no database", "bad database")
+        said.unopened = issubclass(KINDS[said.kind], NoDatabase)
         yield said
         if said.unopened:
             return
