@@ -4,12 +4,10 @@ away meanwhile, and is written anew from here then."""
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -97,7 +95,7 @@ class HeldResults:
     def stands_in(self, database: Path, without: int) -> bool:
         """Whether the database has a row and a body for every attempt with a result (`without`: how many of them
         could not be written) and every case."""
-        location = f"file:{quote(os.fsencode(database))}?mode=ro"
+        location = f"{database.absolute().as_uri()}?mode=ro"
         try:
             with contextlib.closing(sqlite3.connect(location, uri=True, timeout=5)) as connection:
                 done, bodies, cases = connection.execute(
@@ -117,7 +115,7 @@ class HeldResults:
         """The attempts with a result of which the database has none, by id: all of them where nobody can read it."""
         done: set[int] = set()
         bodies: set[int] = set()
-        location = f"file:{quote(os.fsencode(database))}?mode=ro"
+        location = f"{database.absolute().as_uri()}?mode=ro"
         with (
             contextlib.suppress(sqlite3.Error),
             contextlib.closing(sqlite3.connect(location, uri=True, timeout=5)) as connection,
@@ -205,7 +203,7 @@ def _reading(database: Path | None) -> sqlite3.Connection:
     """What is left of a database; an empty one where nothing can be read."""
     if database is not None:
         with contextlib.suppress(sqlite3.Error):
-            return sqlite3.connect(f"file:{quote(os.fsencode(database))}?mode=ro", uri=True, timeout=5)
+            return sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
     return sqlite3.connect(":memory:")
 
 

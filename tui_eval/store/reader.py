@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
-from urllib.parse import quote
 
 import msgspec
 
@@ -529,7 +528,7 @@ def _open(path: Path) -> sqlite3.Connection:
         private.check_database(path)
     except sqlite3.Error as error:
         raise StoreError(f"{path}: {error}") from None
-    location = f"file:{quote(os.fsencode(path))}?mode=ro"
+    location = f"{path.absolute().as_uri()}?mode=ro"
     for wait in (*(_AGAIN if os.access(path.parent, os.W_OK) else ()), None):
         connection = sqlite3.connect(
             location, uri=True, timeout=5, isolation_level=None, check_same_thread=False

@@ -4,7 +4,6 @@ disk refuses, and at the end elsewhere where it refuses for good."""
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from tui_eval.guard import private
 from tui_eval.store.frames import FOLDER as FRAMES
@@ -347,7 +345,7 @@ class WriteThread:
 
     def _copied(self, folder: Path) -> bool:
         """Whether the other folder has the whole run after what is on disk was copied, and the rest written."""
-        location = f"file:{quote(os.fsencode(self.folder / DATABASE))}?mode=ro"
+        location = f"{(self.folder / DATABASE).absolute().as_uri()}?mode=ro"
         try:
             private.prepare_database(folder / DATABASE)
             with (
